@@ -65,7 +65,7 @@ class Axis:
     sort_key_of: Callable[[Cell], SupportsRichComparison] | None = None
     # the value that sentences leave out
     default: object = NO_DEFAULT
-    # the fields of a document's cell that hold it; by default the one of its own name
+    # the fields of a document's cell that hold it; by default the field of the axis' name
     fields: tuple[str, ...] = ()
     # whether it says what is measured; False where it says on which machine
     is_setting: bool = True

@@ -1,4 +1,4 @@
-"""The scenario `generate`: a prompt, the tokens generated after it, how they are chosen, and how many at once."""
+"""The scenario `generate`: a prompt, tokens generated after it, how they are chosen, and for how many sequences."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -198,9 +198,9 @@ BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in METRICS}
 INSTRUCTIONS = BY_NAME["instructions"]
 # the metric that verdicts are about
 JUDGED = next(metric for metric in METRICS if metric.is_judged)
-# the metrics of which every launch gives a figure
+# the metrics for which each launch reports a figure
 OF_LAUNCHES = tuple(metric for metric in METRICS if metric.summary is not None)
-# the metrics that a watch alerts on by a verdict of their own, by name
+# the metrics on which a watch alerts by a separate verdict, by name
 ALERTING: Mapping[str, Judging] = {
     metric.name: metric.judging for metric in METRICS if metric.judging is not None and metric.judging.alerts_as
 }

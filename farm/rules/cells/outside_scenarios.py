@@ -52,7 +52,7 @@ class Entry:
     options: Mapping[str, Option] = field(default_factory=lambda: MappingProxyType({}))
     # how many seconds longer a launch takes than one of `single`
     launch_s: float = 0.0
-    # figures that its launches report besides ours, and that are judged in the same way
+    # further figures that its launches report, which are judged like ours
     metrics: tuple[Measure, ...] = ()
     schema: ClassVar[Mapping[str, Any]] = Scenario.schema
     takes_value: ClassVar[bool] = False

@@ -108,7 +108,7 @@ def hardware_defaults(provider: str, *, tags: Collection[str]) -> dict[str, str]
     """Choose the options that a static recipe leaves to the hardware, by the tags of the machines that may measure it.
 
     The fast kernels of x86 take unsigned activations with signed weights (U8S8), those of Arm both signed (S8S8). Some
-    providers require options of their own.
+    providers require other options.
     """
     entry = providers.find(provider)
     if entry is not None and entry.quantisation:

@@ -156,7 +156,7 @@ class Scenario:
         return {"kind": self.name, "seed": work.seed, "made": made}
 
     def fit_to_model(self, model: ModelFacts, *, is_batched: bool) -> Self:
-        """Return the scenario with the options that follow from the model; `is_batched`: the matrix sets a batch."""
+        """Return the scenario with the options that follow from the model; `is_batched` if the matrix sets a batch."""
         return self
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:

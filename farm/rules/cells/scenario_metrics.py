@@ -1,4 +1,4 @@
-"""The metrics of scenarios other than `single`: of generating, of fresh inputs and of a load."""
+"""The metrics of scenarios other than `single`: of `generate`, `fresh` and `load`."""
 
 from functools import partial
 from statistics import median
@@ -13,7 +13,7 @@ MIN_TOKEN_GROWTH = 0.05
 # the growth of memory, and answers that differ from those of the same inputs alone
 GROWTH, DIFFERING = "growth_bytes_per_1000", "differing_answers"
 MAX_RATE, GOODPUT = "max_rate_per_s", "goodput_per_s"
-# of generating: the time per token after the first one, and until the first one
+# of `generate`: the time per token after the first one, the time until the first one, and tokens per second
 TPOT, TTFT, TOKENS_RATE = "tpot_ms", "ttft_ms", "tokens_per_s"
 OUTSIDE, OUTSIDE_CPU = "outside_ms", "outside_cpu_ms"
 TTFT_CPU, TPOT_GROWTH, DIFFERING_ROWS = "ttft_cpu_ms", "tpot_growth_ms_per_1000", "differing_rows"

@@ -8,7 +8,7 @@ from farm.rules.wording.numbers import counted
 
 
 def refusal(spec: CellSpec, *, cores: int | None) -> Reason | None:
-    """Say why a machine with so many logical cores does not measure this cell; None where it does, or `cores` is None.
+    """Say why a machine with `cores` logical cores does not measure this cell; None where it does, or `cores` is None.
 
     The threads of all sessions that run at once are added up, except on a device, where threads only wait for it.
     """

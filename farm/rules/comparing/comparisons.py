@@ -1,4 +1,4 @@
-"""The result of comparing two arms: the verdict on their ratio with its figures, and the sentence that gives them."""
+"""The result of comparing two arms: the verdict on their ratio with its figures, and the sentence that states them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

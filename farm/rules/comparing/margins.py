@@ -1,7 +1,7 @@
 """Estimates the noise floor, the margin and the rate of false alarms of a node from its A/A comparisons.
 
-In an A/A comparison the same cell is measured in two arms of a block, so that every difference is noise. `estimates`
-are the ln(ratio) of such comparisons.
+In an A/A comparison the same cell is measured in two arms of a block, so that every difference is noise. Arguments
+named `estimates` hold the ln(ratio) of such comparisons.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ PERCENTILE = 99.0
 class NoiseFloor:
     """How much identical launches differ: `deviation` is s, the standard deviation of ln(new / old) over rounds.
 
-    `comparisons`: how many A/A comparisons it was estimated from. `smallest_detectable`: the smallest change, a
+    `comparisons` is how many A/A comparisons it was estimated from. `smallest_detectable` is the smallest change, as a
     fraction, that is detected after each planned number of rounds.
     """
 
@@ -90,6 +90,7 @@ def estimate_noise_floor(log_ratios: Sequence[Sequence[float]], *, margin: float
 
 
 def count_false_alarms(verdicts: Sequence[str]) -> FalseAlarms | None:
+    """Count the verdicts with a direction among all of these; None where there are none."""
     return estimate_rate(sum(map(is_change, verdicts)), len(verdicts))
 
 

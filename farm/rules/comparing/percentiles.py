@@ -9,8 +9,8 @@ from farm.rules.comparing import statistics
 from farm.rules.comparing.percentile_counts import MIN_TIMINGS
 
 # Engelman and Hartigan (JASA 64, 1969) split sorted values where the most variance lies between the two sides. Evenly
-# spread values, the least clustered ones that still have no middle, give 3/4 of it; with few of them chance gives more.
-# The second term was fitted to the 99th percentile of that share over simulated even spreads of 8 to 100 values.
+# spread values have no groups, and 3/4 of their variance lies between the sides; with few values chance adds to that.
+# CHANCE_SHARE was fitted to the 99th percentile of the share over simulated even spreads of 8 to 100 values.
 EVEN_SHARE = 0.75
 CHANCE_SHARE = 0.62
 MIN_SAMPLES = 8

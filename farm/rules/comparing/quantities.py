@@ -81,6 +81,7 @@ class Change:
 
     @property
     def interval(self) -> str:
+        """The interval as text: `21–26 %`, with its direction where the change has none; `not measured` without one."""
         return numbers.change_interval(
             self.low, self.high, ratio=self.ratio, words=self.words, is_directed=self.is_decided
         )

@@ -17,7 +17,7 @@ MIN_ROUNDS = 2
 class Repeated:
     """Two arms in one metric: their medians, the ratio of these, and the smallest and largest ratio of a round.
 
-    `margin`: the change that does not matter, as a fraction of the baseline's median.
+    `margin` is the change that does not matter, as a fraction of the baseline's median.
     """
 
     direction: Direction

@@ -52,7 +52,7 @@ def swap_sides(comparison: Comparison) -> Comparison:
 
 
 def _invert_ratio(change: Comparison | OperatorChange | MetricChange, quantity: str = "") -> dict[str, float | None]:
-    """Invert the ratio of a quantity and its interval. `quantity`: the prefix of their fields."""
+    """Invert the ratio of a quantity and its interval; `quantity` is the prefix of their fields."""
     ratio, low, high = (getattr(change, f"{quantity}{figure}") for figure in ("ratio", "ci_low", "ci_high"))
     inverse = (1.0 / figure if figure else None for figure in (ratio, high, low))
     return dict(zip((f"{quantity}ratio", f"{quantity}ci_low", f"{quantity}ci_high"), inverse, strict=True))

@@ -1,11 +1,11 @@
-"""The interval of a median by signed ranks. It needs no numpy, because clients that read documents use it."""
+"""Computes the interval of a median by signed ranks, without numpy, because clients that read documents use it."""
 
 from collections.abc import Sequence
 from functools import cache
 from itertools import accumulate
 
 INTERVAL_LEVEL = 0.95
-# Of five values the widest interval has a level of 93.75 %.
+# With five values the widest interval has a level of only 93.75 %.
 MIN_FOR_INTERVAL = 6
 AT_LEAST = f"an interval takes at least {MIN_FOR_INTERVAL}"
 

@@ -37,7 +37,7 @@ from farm.rules.wording.vocabulary import is_change
 
 # comparisons along these axes are explained by their operators where they are called slower or faster
 EXPLAINED_AXES = frozenset({"model", "runtime", "provider", "session"})
-# the explanation takes the first trace of each arm and so many interleaved ones
+# an explanation takes the first trace of each arm and this many interleaved ones
 MORE_TRACES = 4
 # the kinds of reports that come before the rounds
 BEFORE_ROUNDS = (FactsReport, CheckReport, EnginesReport, AccuracyReport)

@@ -38,7 +38,7 @@ class NodeOffer(Message):
     # logical cores by its own count; None until it is known
     cores: Annotated[int, Field(ge=1)] | None = None
     max_arms: Annotated[int, Field(ge=1, le=MAX_ARMS)] = MAX_ARMS
-    # standard deviation of ln(new / old) over rounds of its own A/A pairs; None until it is known
+    # standard deviation of ln(new / old) over rounds of its A/A pairs; None until it is known
     noise: Annotated[float, Field(gt=0)] | None = None
     # the margin by its A/A history: smaller changes count as equal; then the margins of further metrics, by name
     margin: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -184,7 +184,7 @@ class Plan(Message):
     blocks: tuple[PlannedBlock, ...] = ()
     refused: tuple[RefusedPoint, ...] = ()
     excluded: int = 0
-    # of all blocks one after another, on one node
+    # the minutes of all blocks one after another, on a single node
     minutes: float = 0.0
     # why the matrix as a whole must be a mistake, in one sentence; nothing should be started then
     problem: str | None = None

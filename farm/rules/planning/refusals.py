@@ -26,7 +26,7 @@ INT4_FROM = "1.17.0"
 
 @dataclass(frozen=True, slots=True)
 class RuleContext:
-    """What the rules look at besides the cell."""
+    """What the rules look at in addition to the cell."""
 
     model: ModelFacts
     # the providers that some node of the fleet has proven
@@ -45,7 +45,7 @@ class RuleContext:
     asked_batch: int | None = None
     asked_sizes: Mapping[str, int] = field(default_factory=dict)
     asked_inputs: Mapping[str, str] = field(default_factory=dict)
-    # outputs with a tolerance of their own that no model has
+    # names of outputs that have a tolerance, but that no model has
     unknown_outputs: Sequence[str] = ()
     # what releases beyond the table were seen to load
     observed: opsets.ObservedLoads = field(default_factory=dict)

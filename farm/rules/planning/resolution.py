@@ -64,7 +64,7 @@ class Request:
     allowed: frozenset[str] = frozenset()
     # how inputs are to be made, by name
     inputs: Mapping[str, str] = field(default_factory=dict)
-    # outputs with a tolerance of their own that no model has
+    # names of outputs that have a tolerance, but that no model has
     unknown_outputs: Sequence[str] = ()
     # what releases beyond the table were observed to load
     observed: opsets.ObservedLoads = field(default_factory=dict)

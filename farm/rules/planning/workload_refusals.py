@@ -114,7 +114,7 @@ def refuse_without_inputs(spec: CellSpec, context: RuleContext) -> Reason | None
 
 
 def find_unknown_outputs(tolerated: Collection[str], models: Sequence[ModelFacts]) -> tuple[str, ...]:
-    """List the outputs with a tolerance of their own that no model has; none while a model's outputs are unknown."""
+    """List the outputs that have a tolerance, but that no model has; none if the outputs of a model are unknown."""
     if not all(model.outputs for model in models):
         return ()
     outputs = {name for model in models for name in model.outputs}

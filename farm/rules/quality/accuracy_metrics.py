@@ -30,7 +30,7 @@ class AccuracyMetric:
     name: str
     # as pages name it
     title: str
-    # the module whose `Outside` computes it, which is copied beside the runner; for our own, `module:name` there
+    # the module whose class `Outside` computes it, and which is copied to the runner; our own are `module:name` there
     judge: str
     labels: LabelShape
     # what the figure of a sample means
@@ -48,7 +48,7 @@ class AccuracyMetric:
     at_once: int = 64
 
     def format_value(self, value: float | None) -> str:
-        """Format a value as a percentage, `98.1 %`, or with three digits; None gives `not measured`."""
+        """Format a value as a percentage, `98.1 %`, or with three digits; None becomes `not measured`."""
         if value is None:
             return numbers.NOT_MEASURED
         return numbers.accuracy(value) if self.is_share else numbers.plain(value)

@@ -28,7 +28,7 @@ class GateOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What fails a gate, and which metrics it judges besides the headline.
+    """What fails a gate, and which metrics it judges in addition to the headline.
 
     A p50 that is slower by at most the fraction `max_slowdown` is reported, but does not fail the gate.
     """

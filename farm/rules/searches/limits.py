@@ -139,6 +139,7 @@ class Limits:
 
 
 def is_disturbed(cell: Cell) -> bool:
+    """Whether more than a third of the cell's launches were disturbed."""
     return cell.disturbed_samples > BUSY_SHARE * len(cell.samples_ms)
 
 

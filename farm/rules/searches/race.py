@@ -33,7 +33,7 @@ from farm.rules.wording.numbers import counted
 ROUNDS = 2
 # more settings than this are screened by one launch each, and the best go on to the short blocks
 MAX_UNSCREENED = 9
-# how many settings besides the default run the final block, which takes most of the launches
+# how many settings run the final block in addition to the default; it takes most of the launches
 FINALISTS = 3
 # the share of the time that is reserved for the final block
 FINAL_SHARE = 0.5
@@ -237,7 +237,7 @@ class Race(Search[Measured, Outcome]):
         """Drop the settings that a short block shows to be slower than a leader."""
         proven, unproven = self._split_proven()
         measured = [contender for contender in proven if contender.digest in self.cells]
-        # a leader that may yet break a budget excludes nobody
+        # a leader that may yet break a budget excludes no other setting
         sure = [contender for contender in measured if self.limits.is_in_time(self.cells[contender.digest])]
         for group, leaders in ((proven, sure), (unproven, unproven), (unproven, sure)):
             leader = self._find_leader(leaders)

@@ -32,7 +32,7 @@ BUDGETS = (*MACHINE_BUDGETS, "accuracy", "outputs")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the document says besides the race.
+    """What the document contains in addition to the race.
 
     `model` is the model's name, and `path` its file as the user wrote it. `saved` is the file that the answer runs:
     `path`, unless another file was written. `refused` are settings that could not run. `is_stopped` says that the user

@@ -32,7 +32,7 @@ from farm.rules.wording.vocabulary import is_change
 
 # a 95 % half interval is 1.96 standard errors; 1.7 half intervals are 3.3 of them, p = .001
 SURE = 1.7
-# how many releases a block has besides the reference
+# how many releases a block has in addition to the reference
 MAX_RELEASES = MAX_ARMS - 1
 MIN_RELEASES = 2
 
