@@ -78,6 +78,7 @@ class Decoder:
     total: str = ""
 
     def describe(self) -> str:
+        """Describe the decoder: `a decoder with past: 2 layers, 4 heads of 64, vocabulary 1,000`."""
         vocabulary = "" if self.vocabulary is None else f", vocabulary {self.vocabulary:,}"
         heads = f"{counted(self.heads, 'head')} of {self.head_size:,}"
         return f"a decoder with past: {counted(self.layers, 'layer')}, {heads}{vocabulary}"

@@ -88,7 +88,8 @@ class Judged:
 class BlockJudge:
     """Judges one block while it is measured: takes its reports and answers each of them.
 
-    `max_rounds` replaces the limit of the block's budget. `reports` are those made before, in order.
+    `max_rounds` replaces the limit of the block's budget. `reports` are those made before, in order. `round_count`
+    counts the rounds so far, disturbed ones too.
     """
 
     def __init__(self, block: PlannedBlock, *, max_rounds: int | None = None, reports: Iterable[Report] = ()) -> None:

@@ -100,6 +100,7 @@ class BlockCosts:
 
     @classmethod
     def from_document(cls, document: Document, goal: Goal) -> "BlockCosts":
+        """Read the costs from the document of a block; A/A twins and cells that are not done are left out."""
         done = [cell for cell in document.cells if cell.twin_of is None and cell.status is CellStatus.DONE]
         busy_shares = [facts.busy_share or 0.0 for facts in document.blocks]
         is_busy = max(busy_shares, default=0.0) > MAX_BUSY or any(map(is_disturbed, done))

@@ -10,7 +10,7 @@ from farm.rules.searches.search import Experiment, Measured, Result, Search
 
 @dataclass
 class Confirmation(Search[Measured, Result]):
-    """A search that measures the matrix that `matrix` makes, and then measures again what may be noise."""
+    """A search that measures the matrix that `matrix` returns, and then measures again what may be noise."""
 
     matrix: Callable[[], Matrix]
     measured: list[Measured] = field(default_factory=list, kw_only=True)

@@ -18,6 +18,8 @@ from farm.rules.searches.search import Measured
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
+    """The answer of a gate, and the document of its first block."""
+
     answer: GateAnswer
     document: Document
 
@@ -89,6 +91,7 @@ class Gate(Confirmation[GateOutcome]):
         return is_open and not _list_infra_faults(again.document)
 
     def answer(self) -> GateOutcome:
+        """Return the judgement of the first block, confirmed by the fresh ones, with the faults of the last block."""
         first, *fresh = (measured.document for measured in self.measured)
         faults = _list_infra_faults([first, *fresh][-1])
         return GateOutcome(replace(self._judge_with(fresh), infra=faults), first)

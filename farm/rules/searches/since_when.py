@@ -20,7 +20,7 @@ class SinceWhen(Search[Step, Answer]):
     """The search between two releases of `versions`, all published ones in release order.
 
     `point` makes the matrix of the single cell to measure. `target` is the change to look for. `suffix` ends the
-    answer's sentence, such as ` over 12 versions`.
+    answer's sentence, such as ` over 12 versions`. A probe is undecided if it was skipped although it was compared.
     """
 
     point: Callable[[], Matrix]
