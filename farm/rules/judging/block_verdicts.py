@@ -172,7 +172,7 @@ class BlockJudge:
         )
 
     def traced_rounds(self, planned: PlannedComparison) -> list[tuple[Sequence[float], Sequence[float]]]:
-        """List the times of both arms' nodes in µs, for each round that counts and traced both arms."""
+        """List the times of both arms' nodes in µs of the rounds that count and traced both arms, in order."""
         old, new = (self.evidence.node_times(arm) for arm in (planned.baseline, planned.candidate))
         numbers = self.pair_rounds(planned).numbers
         return [(old[number], new[number]) for number in numbers if number in old and number in new]

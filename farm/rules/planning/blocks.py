@@ -74,9 +74,10 @@ def count_fitting_arms(arm_s: float, *, limit: int) -> int:
 def list_comparisons(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
     """List (baseline, candidate, axis) for each pair of arms that differ on one axis or on none (axis `twin`).
 
-    The first two are indexes of `arms`; the baseline has the earlier position on the axis. The axis `scenario` is
-    called `concurrency`. An axis that only one of the arms sets counts as a difference. An added twin is compared only
-    with the arm that it repeats, because its other comparisons would be the same as those of that arm.
+    The list is in the order of the arms. The first two are indexes of `arms`; the baseline has the earlier position on
+    the axis. The axis `scenario` is called `concurrency`. An axis that only one of the arms sets counts as a
+    difference. An added twin is compared only with the arm that it repeats, because its other comparisons would be the
+    same as those of that arm.
     """
     axes = {axis for arm in arms for axis in arm.positions}
     # arms that agree on all axes but one are grouped, once for each axis on which any differ

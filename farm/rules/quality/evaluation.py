@@ -1,8 +1,8 @@
 """Converts recipes of accuracy, and the judged samples that nodes send, from and to text.
 
-A recipe is written `[STEP+]METRIC[@OUTPUT]`: `top1`, `cosine`, `softmax+mse`, `threshold=0.3+top1@scores`. A step alone
-is followed by `top1`. Judged samples are sent as `b1:` and the bits of right (1) and wrong (0), or as `f4:` and
-little-endian float32 figures, both compressed by zlib and encoded as base64.
+A recipe is written `[STEP+]METRIC[@OUTPUT]`: `top1`, `cosine`, `softmax+mse`, `threshold=0.3+top1@scores`. A step
+without a metric means the metric `top1`. Judged samples are sent as `b1:` and the bits of right (1) and wrong (0), or
+as `f4:` and little-endian float32 figures, both compressed by zlib and encoded as base64.
 """
 
 import base64

@@ -118,8 +118,8 @@ def judge(
     """Judge all outputs against the reference.
 
     `by_output` has the presets of outputs, by name, that replace `preset`. `missing` are outputs of the reference that
-    were not computed; a single one makes the verdict `fail`. Without a reference the verdict is `not_measured`. It also
-    is if no output fails, but one is NaN everywhere on both sides.
+    were not computed; a single one makes the verdict `fail`. The verdict is `not_measured` without a reference, and if
+    no output fails but one is NaN everywhere on both sides.
     """
     compared = [output for output in outputs if output.reference_shape is not None]
     if missing:

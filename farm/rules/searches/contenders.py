@@ -24,7 +24,8 @@ SHOWN_REASONS = 3
 def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple[list[Contender], list[LeftSetting]]:
     """Split the settings of a space by its plan into those that can race and those that are refused.
 
-    Those that can race are in the order of the space. The refused ones have the reason in their text.
+    Those that can race are in the order of the space. The refused ones have the reason in their text; those that the
+    plan refused come first.
 
     Settings with the same cell are one contender, the first of them. All contenders run on the nodes of the first one;
     settings that other nodes would measure are refused.

@@ -183,7 +183,10 @@ class _Placed(NamedTuple):
 
 
 def make_lines(documents: Iterable[Document], *, reference: str) -> list[Line]:
-    """Make a line for each series and hardware in the documents; `reference` is the version that is in every block."""
+    """Make a line for each series and hardware, in the order in which documents have them.
+
+    `reference` is the version that is in every block. A/A twins are left out.
+    """
     cells: list[_Placed] = []
     for document in documents:
         pairs = index_by_sides(document.comparisons)

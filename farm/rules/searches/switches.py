@@ -237,7 +237,8 @@ def _session(plain: SessionSet, candidate: Candidate, number: int) -> SessionSet
 def read_trials(document: Document, candidates: Sequence[Candidate], *, old: Runtime, new: Runtime) -> list[Trial]:
     """Read the trials from the document of the block that `make_trial_matrix` declares.
 
-    Candidates without a comparison are left out. Empty if the new runtime is not slower than the old one.
+    They are in the order of its comparisons. Candidates without a comparison are left out. Empty if the new runtime is
+    not slower than the old one.
     """
     cells = {cell.id: cell for cell in document.cells if cell.twin_of is None}
     runtimes = {name: cell.runtime for name, cell in cells.items()}
