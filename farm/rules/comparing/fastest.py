@@ -35,7 +35,7 @@ def judge_many(blocks: Sequence[ArrayLike], *, margin: float) -> list[Comparison
 
 
 def precedence_p(fastest: int, rounds: int) -> float:
-    """Compute the two-sided p of the precedence test: that the `fastest` fastest launches are all of the same arm.
+    """Compute the two-sided p of the precedence test: that the `fastest` quickest launches are all of the same arm.
 
     Each arm has one launch in each of `rounds`.
     """

@@ -81,7 +81,7 @@ class Change:
 
     @property
     def interval(self) -> str:
-        """The interval as text: `21–26 %`, with its direction where the change has none; `not measured` without one."""
+        """The interval as text: `21–26 %`, or `4 % faster to 8 % slower` if undecided; `not measured` without one."""
         return numbers.change_interval(
             self.low, self.high, ratio=self.ratio, words=self.words, is_directed=self.is_decided
         )
