@@ -1,4 +1,4 @@
-"""The matrix: what a team declares, GitHub Actions style, and what it is read into.
+"""The matrix that a team declares, in the style of GitHub Actions, and how it is read.
 
     budget: quick
     matrix:
@@ -31,9 +31,10 @@ from farm.rules.runtimes.nearest import choice_sentence
 __all__ = ["MAX_CELLS", "Matrix", "count_points", "default_matrix", "from_options", "json_schema", "parse"]
 
 MAX_CELLS = 5_000
-# what one list may hold before anything is multiplied
+# limits of one axis and of one rule, which are checked before the axes are multiplied
 _MAX_VALUES = 1_000
 _MAX_ENTRIES = 1_000
+# a larger product is counted without its `exclude` entries, because it would take too much memory
 _MAX_PRODUCT = 200_000
 _WRAPPERS = ("strategy", "matrix")
 _RULES = ("exclude", "include")
@@ -48,11 +49,12 @@ class Matrix(Settings):
     axes: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     exclude: tuple[Selector, ...] = ()
     include: tuple[Selector, ...] = ()
-    # packages beyond the known distributions that whoever read it allows by name; never part of what is declared
+    # packages beyond the known distributions that the farm allowed when it read the matrix; not part of the declaration
     allowed: frozenset[str] = frozenset()
 
     @property
     def is_tracing_rounds(self) -> bool:
+        """Whether launches trace a few inferences: as `operators` says, else for the budget precise; never at glance."""
         wanted = self.budget is Budget.PRECISE if self.operators is None else self.operators
         return wanted and self.budget is not Budget.GLANCE
 
@@ -68,9 +70,11 @@ class Matrix(Settings):
 
 
 def parse(source: str | Mapping[str, object], *, allowed: Collection[str] = ()) -> Matrix:
-    """Parse a matrix from a file's text (YAML or JSON) or from plain values. Raises MatrixProblem.
+    """Parse a matrix from a file's text (YAML or JSON) or from plain values.
 
-    `allowed`: names of packages beyond the known distributions that `runtime` may have.
+    `allowed`: names of packages beyond the known distributions that `runtime` may have. Raises MatrixProblem for an
+    empty matrix, unknown keys, values that an axis does not take, an `exclude` entry that matches nothing, and more
+    than MAX_CELLS points.
     """
     plain = read_text(source) if isinstance(source, str) else check_characters(source)
     if not isinstance(plain, Mapping) or not plain:
@@ -94,8 +98,8 @@ def parse(source: str | Mapping[str, object], *, allowed: Collection[str] = ()) 
 def from_options(base: Matrix | None = None, *, allowed: Collection[str] = (), **options: object) -> Matrix:
     """Make the matrix of a command line: each option names an axis (or `budget`) and holds its values.
 
-    Values are a list, or text separated by commas. Options that are None are left out; the others replace the axis in
-    `base`. `allowed` as `parse` takes it. Raises MatrixProblem.
+    Values are a list, or text separated by commas; of several budgets the last counts. Options that are None are left
+    out; the others replace the axis in `base`. `allowed` is as in `parse`. Raises MatrixProblem, as `parse` does.
     """
     axes: dict[str, list[object]] = {name: [] for name, value in options.items() if value is not None}
     for name in axes:
@@ -213,7 +217,7 @@ def _read_selector(
 
 
 def _check_exclude(matrix: Matrix) -> None:
-    """Refuse an exclude that cannot match: it is a mistake."""
+    """Refuse an `exclude` entry that can match no point, because it is probably a mistake."""
     places = Product(matrix.axes).places
     for place, selector in enumerate(matrix.exclude, start=1):
         for axis, value in selector.items():
@@ -227,7 +231,7 @@ def _check_exclude(matrix: Matrix) -> None:
 
 
 def _check_streams(matrix: Matrix) -> None:
-    """Refuse a matrix that gives the streams of a closed loop, or the sequences of a generation, twice."""
+    """Refuse a matrix that sets the same number twice, by an axis and in the text of a scenario."""
     points = (matrix.axes, *({axis: (value,) for axis, value in entry.items()} for entry in matrix.include))
     declared = {axis for axes in points for axis in axes}
     for text in (text for axes in points for text in axes.get("scenario", ())):
@@ -237,7 +241,10 @@ def _check_streams(matrix: Matrix) -> None:
 
 
 def count_points(matrix: Matrix) -> int:
-    """Count the most points a matrix can have: those of the product that stay, and one for each `include` entry."""
+    """Return an upper bound of the matrix's points: those of the product that remain, and one for each `include` entry.
+
+    The entries of `exclude` do not count for a product of more than _MAX_PRODUCT points.
+    """
     points = prod(len(values) for values in matrix.axes.values())
     if matrix.exclude and points <= _MAX_PRODUCT:
         points = int(Product(matrix.axes).mark_remaining(matrix.exclude).sum())

@@ -1,4 +1,4 @@
-"""The text of a matrix file, YAML or JSON, to plain values: bounded, without aliases, without YAML's surprises.
+"""Reads the text of a matrix file, YAML or JSON, as plain values, with limits of size and without YAML's aliases.
 
 Only `true`, `false`, `null` and whole numbers are read as such; everything else stays text, so that `1.20` is a version
 and not 1.2, and `no` is a word.
@@ -16,9 +16,9 @@ from farm.rules.cells.problems import MatrixProblem
 
 MAX_CHARACTERS = 256 * 1024
 MAX_DEPTH = 16
-# keys and values together: PyYAML takes a tenth of a millisecond for each, in the thread of whoever asked
+# keys and values together: PyYAML takes a tenth of a millisecond for each, in the thread that answers the request
 MAX_VALUES = 10_000
-# as for YAML below: longer ones stay text, which no axis takes
+# longer whole numbers stay text, which no axis takes; the YAML resolver below has the same limit
 _MAX_INT_DIGITS = 18
 T = TypeVar("T")
 _USE_AXES = "use axes instead of listing every combination under `include`."
@@ -43,14 +43,14 @@ def write_text(plain: object) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """A safe dumper that writes a value out wherever it stands."""
+    """A safe dumper that writes repeated values out in full, without anchors and aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
 
 
 def check_characters(value: T) -> T:
-    """Return the plain value if its text can be stored and sent. Raises MatrixProblem otherwise."""
+    """Return the value unchanged. Raises MatrixProblem for text in it that cannot be stored and sent, such as NUL."""
     sign = describe_unstorable(value)
     if sign is not None:
         raise MatrixProblem(f"The matrix holds {sign}: leave it out.")

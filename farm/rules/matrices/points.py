@@ -38,10 +38,10 @@ class Expansion:
 
 
 def expand(matrix: Matrix) -> Expansion:
-    """List every point of the matrix; the last axis varies fastest.
+    """List every point of the matrix: those of the product, of which the last axis varies fastest, then the others.
 
-    An `include` entry is added to each point of the product whose declared values it does not change; where it fits
-    none, it is a point of its own.
+    The values of an `include` entry are added to each point of the product that agrees with its declared axes. An entry
+    that fits no point becomes a point of its own.
     """
     product = Product(matrix.axes)
     scale = _Scale(matrix, product)
@@ -69,7 +69,7 @@ def expand(matrix: Matrix) -> Expansion:
 
 
 class _Scale:
-    """List the values of each axis by place; one that its axis did not have is appended to it."""
+    """The values of each axis by their places. A value that its axis does not have yet is appended."""
 
     def __init__(self, matrix: Matrix, product: Product) -> None:
         self._values = {name: list(values) for name, values in matrix.axes.items()}
@@ -78,7 +78,7 @@ class _Scale:
         }
 
     def place(self, axis: str, value: Value) -> int:
-        """Return where the value first stands on the axis."""
+        """Return the place of the value on the axis, the first of several; a new value is appended."""
         places, values = self._places.setdefault(axis, {}), self._values.setdefault(axis, [])
         if (key := comparison_key(value)) not in places:
             places[key] = len(values)
@@ -103,10 +103,10 @@ def unpaired_sentence(matrix: Matrix) -> str | None:
 
 
 def replace_runtimes(matrix: Matrix, runtimes: Sequence[Runtime], *, hardware: Sequence[str] = ()) -> Matrix:
-    """Replace the runtimes of a matrix by these in release order, so that each comparison's baseline is the older one.
+    """Return a copy of the matrix with these runtimes in release order, so that the older one is the baseline.
 
-    A runtime given twice stands once. `hardware` replaces that axis when given. `exclude` and `include` entries that
-    name a runtime are dropped.
+    A runtime that is given twice is kept once. `hardware` replaces that axis unless it is empty. Entries of `exclude`
+    and `include` that name a replaced axis are dropped.
     """
     axes: dict[str, tuple[Value, ...]] = dict(matrix.axes)
     ordered: list[Runtime] = sorted(dict.fromkeys(runtimes), key=lambda runtime: release_order(runtime.version))
@@ -124,7 +124,7 @@ def replace_runtimes(matrix: Matrix, runtimes: Sequence[Runtime], *, hardware: S
 
 def point_at(matrix: Matrix, positions: Positions) -> Point:
     """Find the point of the matrix at these positions. Raises LookupError when there is none."""
-    # the place among models that are measured together is none of the matrix
+    # positions may also name the model among those measured together, which is not an axis of the matrix
     wanted = {axis: place for axis, place in positions.items() if axis in MATRIX_AXES}
     for point in expand(matrix).points:
         if dict(point.positions) == wanted:
@@ -135,10 +135,11 @@ def point_at(matrix: Matrix, positions: Positions) -> Point:
 def narrow_matrix(
     matrix: Matrix, positions: Sequence[Positions], *, runtimes: Sequence[Runtime], hardware: Sequence[str] = ()
 ) -> Matrix:
-    """Build the smallest matrix that has the points at these positions, with these runtimes instead of its own.
+    """Build a matrix with only the values that the points at these positions have, and with these runtimes.
 
-    It may have further points of the matrix. Excluded points stay excluded where all of their values are still there.
-    Raises LookupError where the matrix has no point at one of the positions.
+    Because axes are multiplied, the result may have more points than were asked for. `include` entries are dropped, and
+    so are axes that one of the points lacks. An `exclude` entry stays where all of its values do. Raises LookupError
+    where the matrix has no point at one of the positions.
     """
     points = [point_at(matrix, places) for places in positions]
     axes: dict[str, tuple[Value, ...]] = {}

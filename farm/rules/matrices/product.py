@@ -22,9 +22,9 @@ class Product:
         self.places = {name: group_by(range(len(texts)), texts.__getitem__) for name, texts in keys.items()}
 
     def index_of(self, selector: Selector) -> Index:
-        """Find the numpy index of the points that match all declared axes of a selector.
+        """Return the numpy index of the points that have all values of a selector.
 
-        Axes that are not declared are ignored; a value that its axis does not have matches no point.
+        Axes of the selector that the product lacks are ignored. A value that its axis does not have matches no point.
         """
         places_by_axis = [
             self.places[name].get(comparison_key(selector[name]), []) if name in selector else range(size)
@@ -33,9 +33,9 @@ class Product:
         return np.ix_(*(np.array(places, dtype=np.intp) for places in places_by_axis))
 
     def mark_remaining(self, exclude: Iterable[Selector]) -> NDArray[np.bool_]:
-        """Mark the points of the product that no selector excludes, in an array with a dimension for each axis."""
+        """Return an array with a dimension for each axis: True for the points that no selector excludes."""
         remains = np.ones(self.shape, dtype=np.bool_)
-        # an entry that is written a thousand times is applied once
+        # an entry that is repeated a thousand times is applied once
         different = {frozenset((name, comparison_key(value)) for name, value in rule.items()): rule for rule in exclude}
         for selector in different.values():
             remains[self.index_of(selector)] = False

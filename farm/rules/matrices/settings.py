@@ -1,4 +1,4 @@
-"""Reads the settings of a matrix: all keys beside its axes."""
+"""Reads the settings of a matrix: all of its keys that are not axes."""
 
 import re
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ from farm.rules.cells.single import Sustained
 from farm.rules.runtimes.nearest import shorten_repr
 
 MAX_PARALLEL = 1_000
-# smaller changes are below what the numbers tell apart
+# the measurements cannot resolve smaller changes
 MIN_WISH = 0.0001
 MAX_TOLERANCES = 64
-# beside the one that is submitted, so that a block has room for two settings of each
+# in addition to the submitted model, so that a block has room for two settings of each
 MAX_MODELS = 7
 PREVIOUS = "previous"
-# the word above, or NAME@VERSION
+# PREVIOUS, or NAME@VERSION
 _MODEL = r"^(previous|[^@].*@v?[0-9]{1,9})$"
 _MODELS = {
     "anyOf": [
@@ -51,7 +51,10 @@ _WISH = {
 
 
 def read_fraction(written: object) -> float | None:
-    """Read a change, written `3%` or 0.03, as a fraction; None where nothing is written. Raises MatrixProblem."""
+    """Read a change, written `3%` or 0.03, as a fraction; None where nothing is written.
+
+    Raises MatrixProblem for other text, and for a fraction below MIN_WISH or of 1 and more.
+    """
     if written is None:
         return None
     text = written.strip() if isinstance(written, str) else ""
@@ -63,8 +66,10 @@ def read_fraction(written: object) -> float | None:
 
 
 def read_models(written: object) -> tuple[str, ...]:
-    """Read versions of models, each NAME@VERSION or `previous`; empty where nothing is written. Raises
-    MatrixProblem."""
+    """Read one version of a model or a list of them, each NAME@VERSION or `previous`; empty where nothing is written.
+
+    Raises MatrixProblem for more than MAX_MODELS, for the same one twice, and for any other text.
+    """
     if written is None:
         return ()
     named = [written] if isinstance(written, str) else written
@@ -83,8 +88,10 @@ def read_models(written: object) -> tuple[str, ...]:
 
 
 def read_tolerances(written: object) -> dict[str, Tolerance]:
-    """Read the tolerances of outputs by name; a missing atol or rtol is 0, and a number alone is the atol. Raises
-    MatrixProblem."""
+    """Read the tolerances of outputs, by name. A missing atol or rtol is 0, and a number alone is the atol.
+
+    Raises MatrixProblem for more than MAX_TOLERANCES outputs, and for numbers that are negative or not finite.
+    """
     if written is None:
         return {}
     if not isinstance(written, Mapping) or len(written) > MAX_TOLERANCES:
@@ -99,7 +106,7 @@ def read_tolerances(written: object) -> dict[str, Tolerance]:
     config=ConfigDict(alias_generator=lambda name: name.replace("_", "-"), validate_by_name=True, extra="forbid"),
 )
 class Settings:
-    """What a matrix says beside its axes, under the keys of its file."""
+    """The settings of a matrix. In a file, their keys have dashes, and `tolerances` is called `tolerance`."""
 
     budget: Budget = Budget.QUICK
     fail_fast: StrictBool = False
@@ -123,7 +130,7 @@ class Settings:
     )
 
     def as_plain(self) -> dict[str, object]:
-        """Write the settings that differ from their defaults, and always `budget` and `fail-fast`."""
+        """Return the settings by the keys of a file: `budget` and `fail-fast` always, the others if they are set."""
         written = {
             "max-parallel": self.max_parallel,
             "name": self.name,
@@ -143,6 +150,7 @@ SCHEMAS: Mapping[str, Any] = {**_KIND.schema["properties"], Sustained.kind: Sust
 
 
 def read_settings(written: Mapping[str, object]) -> Settings:
+    """Read the settings among the keys of a matrix; the other keys are ignored. Raises MatrixProblem."""
     read: Settings = _KIND.read("matrix", {key: value for key, value in written.items() if key in SCHEMAS})
     return read
 

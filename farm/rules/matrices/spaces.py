@@ -1,4 +1,4 @@
-"""Builds the settings among which the best is searched for where nobody names any."""
+"""Builds the default search space: the settings that a search tries when nobody names any."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -8,6 +8,7 @@ from farm.rules.cells.values import to_plain
 from farm.rules.matrices.matrix import Matrix, parse
 from farm.rules.runtimes import providers
 
+# numbers of threads that are tried: all cores, half of them, a quarter, and one
 MAX_COUNTS = 4
 # the batches that compete where throughput is the goal
 BATCHES = (1, 8, 32)
@@ -16,9 +17,10 @@ SPINNING_OFF = {"name": "spinning off", "spinning": False}
 
 
 def default_space(names: Sequence[str], *, cores: int, beside: Matrix | None = None) -> Matrix:
-    """Build the space of these providers, whose first point has the upload's own precision and a thread for each core.
+    """Build the search space of these providers, in their order.
 
-    `beside` is a matrix whose settings are kept and whose axes are added. Raises MatrixProblem.
+    A CPU provider's first point has the precision of the upload and a thread for each core. `beside` is a matrix whose
+    settings are kept, and whose axes are combined with all points. Raises MatrixProblem, such as for too many points.
     """
     points = [point for name in names for point in _list_points(name, cores)]
     declared = beside or Matrix()
@@ -35,7 +37,7 @@ def _list_points(name: str, cores: int) -> Iterator[dict[str, object]]:
     counts = dict.fromkeys([*(max(1, cores >> place) for place in range(MAX_COUNTS - 1)), 1])
     for precision, threads in product(("fp32", "int8-dynamic"), counts):
         plain = {"provider": name, "precision": precision, "threads": threads}
-        # one thread waits for no other
+        # with a single thread, spinning makes no difference
         sessions = ["default", ARENA_OFF, *([SPINNING_OFF] if threads > 1 else [])]
         yield from ({**plain, "session": session, "optimization": "all"} for session in sessions)
         yield {**plain, "session": "default", "optimization": "extended"}

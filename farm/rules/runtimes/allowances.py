@@ -1,7 +1,7 @@
 """Reads what an admin or a machine's owner allows beyond the known packages.
 
-An allowance is the name of a package, or `NAME+onnxruntime>=1.29,<1.31` of a plug-in: the package is then installed
-beside a release of that range and of no other.
+An allowance is the name of a package. For a plug-in it may also be `NAME+onnxruntime>=1.29,<1.31`: the package is then
+installed only beside a release of ONNX Runtime in that range.
 """
 
 import re
@@ -47,7 +47,8 @@ def package_names(allowed: Collection[str]) -> frozenset[str]:
 def allowed_range(distribution: str, allowed: Collection[str], *, version: str = "") -> SpecifierSet | None:
     """Return the releases of ONNX Runtime that may stand beside a third-party plug-in; None where they are not known.
 
-    The allowance decides, or else what the table knows of the plug-in, which says nothing of a `version` after its own.
+    An allowance with a range decides, or else the table's entry of the plug-in. That entry does not count for a
+    `version` newer than the releases that it lists.
     """
     for allowance in sorted(allowed):
         name, _, text = allowance.partition(_BESIDE)
@@ -65,7 +66,7 @@ def newest_release_in(releases: SpecifierSet) -> str | None:
 
 
 def _begins_after_all(releases: SpecifierSet) -> bool:
-    """Whether a range begins after every known release, so that it cannot be said to hold none."""
+    """Whether a range begins after every known release, so that it may hold releases that are not known yet."""
     last = release_order(ONNXRUNTIME[-1])
     starts = (clause for clause in releases if clause.operator in (">=", ">", "==", "~="))
     return any(release_order(clause.version.removesuffix(".*")) > last for clause in starts)

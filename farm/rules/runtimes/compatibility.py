@@ -1,7 +1,7 @@
 """Finds which of the known releases load a model.
 
-A row is measured where the model was given to that very release, and derived from the table of operator sets and IR
-versions elsewhere. What was measured counts before what is derived.
+A row is measured if a node gave the model to that very release. Otherwise it is derived from the table of operator sets
+and IR versions. A measured row takes precedence over a derived one.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from farm.rules.runtimes.order import release_order
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """What of a model decides which releases load it."""
+    """The operator sets and the IR version of a model, which decide the releases that load it."""
 
     imports: Mapping[str, int]
     ir_version: int
@@ -28,8 +28,8 @@ class Stamps:
         return cls(model.opsets, model.ir_version, model.custom_domains, model.unused_opsets)
 
     def tidy(self) -> "Stamps":
-        """Return the stamps of a tidied variant: without unused operator sets, and with the lowest IR version they
-        need."""
+        """Return the stamps of a tidied variant: without unused operator sets, and with an IR version no newer than
+        they need."""
         imports = {domain: version for domain, version in self.imports.items() if domain not in self.unused}
         natural = opsets.ir_of_opset(imports.get("", 0))
         return Stamps(imports or self.imports, min(self.ir_version, natural), self.custom_domains)
@@ -48,9 +48,9 @@ class Row:
     tidied: bool = False
     # how many nodes a trace counted; None where there is none
     executed_nodes: int | None = None
-    # whether that is another number than on the newest release that was traced, because fusions differ
+    # whether the newest traced release ran another number of nodes, because it fused others
     differs: bool = False
-    # whether it is newer than any release that was tried, as the model is
+    # whether nobody tried this release, and the newest one that was tried refuses the model: then nobody knows
     is_untried: bool = False
 
     @property
@@ -82,11 +82,12 @@ def compatibility_rows(
     measured: Mapping[str, Reason | None] | None = None,
     observed: opsets.ObservedLoads = opsets.NOTHING,
 ) -> list[Row]:
-    """Return a row for every known release and those in `more` (observed from nodes), the oldest first.
+    """Return a row for every known release, every one in `more` and every measured one, the oldest first.
 
-    Releases that were measured have one too. `measured` says why a release refused the model when it was given to it,
-    None where it loaded. `executed` are the nodes that a trace counted. `observed` is what releases beyond the table
-    were seen to load."""
+    `measured` maps releases that were given the model to the reason why they refused it, or to None where it loaded.
+    `executed` maps releases to the number of nodes that a trace counted. `observed` is what releases newer than the
+    table were seen to load.
+    """
     nodes, reasons = executed or {}, measured or {}
     versions = sorted({*releases.ONNXRUNTIME, *more, *reasons}, key=release_order)
     newest_nodes = next((nodes[version] for version in reversed(versions) if version in nodes), None)
@@ -148,7 +149,7 @@ def table_as_plain(rows: Sequence[Row]) -> dict[str, object]:
 
 
 def group_by_answer(rows: Sequence[Row]) -> list[tuple[str, str, Row]]:
-    """Join neighbouring releases with the same answer: the first version, the last, and a row that stands for them."""
+    """Join neighbouring releases with the same answer: for each range, the first version, the last and its row."""
     ranges: list[tuple[str, str, Row]] = []
     for row in rows:
         first = row.version
@@ -163,7 +164,7 @@ def _find_refusal(stamps: Stamps, version: str, observed: opsets.ObservedLoads) 
 
 
 def _is_untried(stamps: Stamps, version: str, observed: opsets.ObservedLoads) -> bool:
-    """Whether the release is only assumed to load the model, which the newest known one refuses."""
+    """Whether nobody tried the release, and the newest release in the table refuses the model."""
     limits = opsets.limits_of(version, observed)
     newest = "{}.{}".format(*opsets.NEWEST)
     return limits is not None and limits.is_assumed and _find_refusal(stamps, newest, opsets.NOTHING) is not None

@@ -23,12 +23,13 @@ from farm.rules.runtimes.provider import Build
 from farm.rules.runtimes.provider_table import CPU, PLAIN
 
 DEFAULT_DISTRIBUTION = PLAIN.package
-# every package that nodes install runs models on the CPU too
+# all known packages that nodes install: each runs models on the CPU too
 EVERY_DISTRIBUTION = CPU.packages
 _LISTED = (*EVERY_DISTRIBUTION, web.DISTRIBUTION, frameworks.DISTRIBUTION)
-# what watches follow: those that browsers run too
+# the distributions that watches follow, that of browsers among them
 WATCHED = (*EVERY_DISTRIBUTION, web.DISTRIBUTION)
 _BUILDS = {build.package: build for build in CPU.builds}
+# packages of which every release is a whole build of ONNX Runtime, and none a plug-in
 BUILDS_ALONE = frozenset(_BUILDS) - {plugin.package for plugin in CPU.plugins}
 # what the contract's Runtime takes; `packaging` alone would take an epoch and a leading v too
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+]{0,31}")
@@ -107,7 +108,8 @@ def unclear_sentence(value: object) -> str:
 def refusal(runtime: Runtime, *, allowed: Collection[str] = ()) -> str | None:
     """Say why a runtime of a stored cell or an order may not be installed; None where it may.
 
-    Nobody allowed its package, or its version is not valid.
+    A runtime is refused if nobody allowed its package, its version is not valid, or the ONNX Runtime beside it may not
+    stand there.
     """
     if (sentence := _explain_unknown(runtime.distribution, allowed)) is not None:
         return sentence

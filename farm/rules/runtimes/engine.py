@@ -1,6 +1,6 @@
-"""What an engine is: it runs the models of a runtime. Its entry answers every question about it.
+"""Engines, which run the models of a runtime: an engine's entry answers every question about it.
 
-What measures with it is a file of `worker/runner/engines`.
+The code that measures with an engine is in `worker/runner/engines`.
 """
 
 from collections.abc import Iterator
@@ -32,13 +32,13 @@ class Launched(Protocol):
 class Engine:
     """One engine."""
 
-    # as the runner's table has it
+    # its name in the runner's table of engines
     name: str
-    # what is imported to see whether an environment works, and which version it has
+    # the module whose import shows whether an environment works, and which version it has
     module: str
-    # the package that it is
+    # the name of its package
     distribution: str
-    # in words
+    # its name for people
     title: str
     # for an engine of another package, the module whose class `Outside` runs it, which is copied beside the runner
     runner: str = ""
@@ -46,13 +46,13 @@ class Engine:
     launch_s: float = 0.0
     # whether it has no ONNX Runtime beside it
     stands_alone: bool = True
-    # whether it has profiles, and what providers compiled can be kept
+    # whether it makes sessions, which have profiles and can keep what a provider compiled
     is_session: bool = False
     # whether it runs the framework's program in place of the .onnx
     runs_program: bool = False
     # whether it runs in browsers, so that no node installs it
     is_browser: bool = False
-    # whether it runs several inferences at once
+    # whether it can run several inferences at once
     has_streams: bool = True
     # whether inputs of other sizes can be made
     names_dimensions: bool = True
@@ -71,38 +71,35 @@ class Engine:
         return runtime
 
     def install_hint(self, core: Runtime) -> str:
-        """Return what to add to the message where it could not be installed beside this ONNX Runtime.
-
-        It is empty where there is nothing to add.
-        """
+        """Return what to add to the message that the engine could not be installed beside this ONNX Runtime; or ""."""
         return ""
 
     def program(self, runtime: Runtime) -> str | None:
-        """Return how a framework's program is run, as its runner is told; None for an engine that runs an .onnx."""
+        """Return the word that tells the runner how to run a framework's program; None for an engine of .onnx files."""
         return None
 
     def starts_processes(self, runtime: Runtime) -> bool:
         return False
 
     def check_s(self, runtime: Runtime) -> float:
-        """Return the seconds that a check takes longer than a launch."""
+        """Return how many seconds a check takes longer than a launch."""
         return 0.0
 
     def scenario_launch_s(self, scenario: Launched) -> float:
-        """Return the seconds that a launch of this scenario takes longer than ONNX Runtime's."""
+        """Return how many seconds a launch of this scenario takes longer than one of ONNX Runtime."""
         return self.launch_s
 
     def refusals(self, spec: CellSpec, model: ModelFacts, scenario: Launched, *, named: str) -> Iterator[Reason]:
         """Yield the reasons why the cell cannot run on this engine, each with what to do.
 
-        `named` is its runtime as users write it.
+        `named` is the cell's runtime as users write it.
         """
         yield from ()
 
 
 @dataclass(frozen=True)
 class OnnxRuntime(Engine):
-    """A build of ONNX Runtime: a session is what all others are compared with."""
+    """ONNX Runtime in any build. Launch times of the other engines are relative to its session's."""
 
     stands_alone: bool = False
     is_session: bool = True
@@ -114,8 +111,10 @@ class OnnxRuntime(Engine):
 
 
 def ignored_settings(spec: CellSpec, *, has_streams: bool) -> list[str]:
-    """Name the settings of a cell that change an .onnx or a session, which an engine that runs something else
-    ignores."""
+    """Name the settings of a cell that differ from their defaults and that an engine without sessions would ignore.
+
+    `concurrency` is among them only for an engine without streams.
+    """
     session, recipe = spec.session, spec.recipe
     asked = {
         f"precision {recipe.precision}": recipe.precision != "fp32",

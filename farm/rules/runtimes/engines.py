@@ -1,7 +1,8 @@
-"""The table of engines, which says what runs a runtime's models; ours, and those of third-party packages.
+"""The table of engines, our own and those of third-party packages: it names the engine that runs a runtime's models.
 
 Third-party engines are entry points of `onnxfarm.engines`, each an `Engine`. They may not take a name or package of the
-table, and allow nothing onto nodes: their package has to be allowed by name, as every one beyond the list.
+table. They do not allow nodes to install anything: their package has to be allowed by name, like every one beyond the
+list.
 """
 
 import re
@@ -21,7 +22,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
-# every build of it, and every provider beside it
+# runs every build of ONNX Runtime, and plain ONNX Runtime with any plug-in
 ONNXRUNTIME = OnnxRuntime("onnxruntime", "onnxruntime", "onnxruntime", "ONNX Runtime")
 OWN: tuple[Engine, ...] = (ONNXRUNTIME, PYTORCH, GENAI, WEB)
 
@@ -37,6 +38,7 @@ def group(own: Sequence[Engine]) -> Group[Engine]:
 
 
 def engine_of(runtime: Runtime) -> Engine:
+    """Return the engine of a runtime; it is ONNX Runtime for every package that no other engine has."""
     return _OF.get(runtime.distribution, ONNXRUNTIME)
 
 

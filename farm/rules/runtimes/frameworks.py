@@ -1,8 +1,8 @@
 """PyTorch as a runtime: the framework that a model was exported from, beside the ONNX Runtimes.
 
 It runs the model's *program*, the `.pt2` of torch.export that came with the .onnx, operator by operator (eager) or by
-torch.compile. Which of the two stands in the runtime's version, as PEP 440's local part: `torch==2.13.0+compile`. So
-both are values of the one axis, and each is compared with every ONNX Runtime of its block.
+torch.compile. The runtime's version says which of the two, by PEP 440's local part: `torch==2.13.0+compile`. So both
+are values of the runtime axis, and each is compared with every ONNX Runtime of its block.
 """
 
 import re
@@ -21,17 +21,17 @@ BUILD = Build(DISTRIBUTION)
 COMPILED = "compile"
 # PyPI, November 2026, from the first release whose .pt2 can be read without pickled weights
 RELEASES = known_releases(DISTRIBUTION)
-# what PyTorch's own builds call themselves, such as 2.13.0+cpu and 2.13.0+cu130
+# the beginning of a version; PyTorch's own builds are called 2.13.0+cpu and 2.13.0+cu130
 _RELEASE = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)")
 
 
-# what a launch takes beyond a session of ONNX Runtime: imports and loading, and once its compilers
+# the seconds that a launch takes beyond a session of ONNX Runtime, for imports and loading; and those of compiling once
 LAUNCH_S, COMPILED_S = 5.0, 60.0
 
 
 @dataclass(frozen=True)
 class _PyTorch(Engine):
-    """What runs the model's program."""
+    """The engine that runs a model's program by PyTorch."""
 
     def describe(self, runtime: Runtime) -> str:
         return describe_version(runtime.version)
@@ -113,9 +113,9 @@ def local_problem(runtime: Runtime) -> str | None:
 
 
 def unknown_sentence(runtime: Runtime, more: set[str]) -> str | None:
-    """Say why no such release is known; None where it is known.
+    """Say why this release cannot be used; None where it is known, or newer than all known releases.
 
-    `more` are releases observed since. A release newer than all known ones is taken to exist.
+    `more` are further releases that the index or nodes have.
     """
     release = installed_as(runtime).version
     there = sorted({*RELEASES, *more}, key=release_order)
@@ -129,7 +129,7 @@ def unknown_sentence(runtime: Runtime, more: set[str]) -> str | None:
 def is_newer(saved_by: str, runtime: Runtime) -> bool:
     """Whether a program was saved by a newer release than the runtime that is to run it.
 
-    It is false where one of the two names no release.
+    False where one of the two texts does not begin with a release.
     """
     saved, ours = _RELEASE.match(saved_by), _RELEASE.match(runtime.version)
     if saved is None or ours is None:

@@ -1,8 +1,8 @@
-"""onnxruntime-genai as a runtime: its loop and samplers around ONNX Runtime, which stands beside it.
+"""onnxruntime-genai as a runtime: a generation loop and samplers around the ONNX Runtime that is installed beside it.
 
-Two releases make one such runtime, `onnxruntime-genai==0.13.2+onnxruntime==1.29.0`: the index's metadata would tie them
-together, and then nobody could say which of the two moved. A model is the folder that it reads: `genai_config.json`
-with the .onnx, its data and its tokenizer.
+Two releases make one such runtime, `onnxruntime-genai==0.13.2+onnxruntime==1.29.0`. The package's own metadata would
+tie the two together, and then nobody could say which of them changed. Its model is a folder: `genai_config.json` with
+the .onnx, its data and its tokenizer.
 """
 
 from collections.abc import Iterator
@@ -19,16 +19,16 @@ MODULE = "onnxruntime_genai"
 CONFIG = "genai_config.json"
 # PyPI, November 2026, from the first release that takes settings over a configuration
 RELEASES = known_releases(DISTRIBUTION)
-# it registers no provider: what it has in common with plug-ins is the ONNX Runtime beside it
+# it registers no provider; like a plug-in, it has an ONNX Runtime beside it
 PACKAGE = Plugin(DISTRIBUTION, library="", releases=RELEASES)
 
 
-# what a launch takes beyond a session: its import, and drawing one token of a large vocabulary
+# the seconds that a launch takes beyond a session: for its import, and for each drawn token of a large vocabulary
 LAUNCH_S, DRAWN_TOKEN_S = 1.0, 0.02
 
 
 class _Genai(OnnxRuntime):
-    """Its loop, which generates and does nothing else."""
+    """The engine of onnxruntime-genai, which generates tokens and runs no other scenario."""
 
     def install_hint(self, core: Runtime) -> str:
         return f"; it may not load beside {core}, so name another one"

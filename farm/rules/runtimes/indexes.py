@@ -1,8 +1,8 @@
 """Package indexes beside the usual one, such as a nightly feed: their names and addresses, and what they list.
 
-A build of one is a runtime of its own, whose version names the index as PEP 440's local part, `1.33.0.dev1+at.nightly`.
-What an index says is a stranger's word: a file counts with the name of a wheel of the package that was asked for, a
-sha256, and an address that may be fetched.
+A build from such an index is a runtime of its own, whose version names the index as PEP 440's local part,
+`1.33.0.dev1+at.nightly`. An index is not trusted: a file counts only if it has the name of a wheel of the package that
+was asked for, a sha256, and an address that may be fetched.
 """
 
 import json
@@ -28,7 +28,7 @@ _THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 
 
 class IndexProblem(ValueError):
-    """An index that cannot be used, or what it said. The message is one sentence without its address."""
+    """An index or its answer cannot be used. The message is one sentence that does not repeat the address."""
 
 
 def split_index(version: str) -> tuple[str, str]:
@@ -134,7 +134,7 @@ def _make_runtime_version(version: str, index: str) -> str:
 
 def _read_wheel(entry: Mapping[str, Any], *, address: str, distribution: str) -> WheelFile | None:
     try:
-        # the name of a file is the package's own: `..` and other packages are passed over
+        # names with `..` do not parse; the package is compared below
         project = parse_wheel_filename(entry["name"])[0]
         wheel = WheelFile(name=entry["name"], url=urljoin(address, entry["url"]), sha256=entry["sha256"])
     except (InvalidWheelFilename, ValidationError, ValueError, TypeError, AttributeError):

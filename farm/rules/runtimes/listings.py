@@ -1,7 +1,8 @@
 """Reads what pip lists of a distribution: the releases on offer, and those that were yanked.
 
-`pip index versions NAME -vv` is asked, so that mirrors, proxies and certificates are those that pip is set up with. A
-yanked release (PEP 592) is left out of its list; the lines about skipped links name its files and the reason.
+The text comes from `pip index versions NAME -vv`, so that mirrors, proxies and certificates are those of pip's own
+configuration. pip leaves yanked releases (PEP 592) out of its list; its lines about skipped links name their files and
+the reason.
 """
 
 import re
@@ -10,8 +11,8 @@ from urllib.parse import unquote, urlsplit
 
 from farm.rules.runtimes.distributions import parse_version
 
-# the words between the Python whose pip is asked and the distribution, and what is added to its environment; by -P,
-# no pip of the current folder is run
+# the words between the Python interpreter and the distribution, and what is added to pip's environment; with -P, no
+# pip of the current folder is run
 PIP_WORDS = ("-P", "-m", "pip", "index", "versions", "--no-input", "-vv", "--pre")
 PIP_ENVIRONMENT = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "NO_COLOR": "1"}
 MAX_REASON = 200
@@ -31,9 +32,9 @@ class Listing:
 
 
 def read_listing(text: str) -> Listing | None:
-    """Read what pip printed; None where it lists no release at all.
+    """Read what pip printed; None where it lists no release, not even a yanked one.
 
-    A release counts as yanked where files of it are yanked and none is on offer.
+    A release counts as yanked if files of it are yanked and pip does not offer it.
     """
     match = _LIST.search(text)
     parts = match.group(1).split(",") if match is not None else []

@@ -29,7 +29,7 @@ _TENSORRT_OPTIONS = frozenset(
     }
 )
 
-# signed numbers around zero only
+# TensorRT takes signed activations that are symmetric around zero only
 _QUANTISED_BY_TENSORRT = {"activation": "int8", "symmetric": "true"}
 
 PROVIDERS: tuple[Provider, ...] = (

@@ -10,9 +10,9 @@ from farm.rules.runtimes.provider_table import CPU
 def merge_observed_loads(reports: Iterable[Mapping[str, Loads]]) -> dict[str, Loads]:
     """Merge what machines report of their runtimes (`distribution==version`), by the version of ONNX Runtime.
 
-    Of several answers the highest counts: a limit that is too low would refuse what loads; one that is too high lets a
-    point be planned, which then fails with an explanation. Packages whose versions are not ONNX Runtime's are left out,
-    and releases that the table knows.
+    The highest of several limits counts: too low a limit would refuse models that load, and with too high a limit a
+    point is planned, which then fails with an explanation. Left out are packages that are not known to be ONNX Runtime
+    or a plug-in beside it, and releases that the table knows.
     """
     merged: dict[str, Loads] = {}
     for report in reports:

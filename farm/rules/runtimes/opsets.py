@@ -95,8 +95,10 @@ def max_opset(runtime_version: str, observed: ObservedLoads = NOTHING) -> int | 
 
 
 def ir_of_opset(opset: int) -> int:
-    """Return the IR version of the ONNX release that introduced this operator set, which loads wherever the operators
-    do."""
+    """Return the IR version of the ONNX release that introduced this operator set.
+
+    Each release of ONNX Runtime that loads the operators loads this version too.
+    """
     return next(ir for since, ir in _IR_OF_OPSET if opset >= since)
 
 
@@ -137,8 +139,10 @@ def refusal(
 def find_lowest_runtime(
     opset_imports: Mapping[str, int], ir_version: int, observed: ObservedLoads = NOTHING
 ) -> str | None:
-    """Return the first minor release that loads these stamps, such as "1.21", or one beyond the table; None where none
-    does."""
+    """Return the first minor release that loads these stamps, such as "1.21", or an observed one newer than the table.
+
+    None where none is known to load them. Only the domains of ONNX itself count.
+    """
     table: list[tuple[str, Loads]] = [(f"{major}.{minor}", limits) for (major, minor), limits in _SINCE]
     for version, limits in [*table, *sorted(observed.items(), key=lambda known: release_order(known[0]))]:
         if ir_version <= limits.ir and all(v <= _find_highest(d, limits) for d, v in opset_imports.items()):

@@ -1,4 +1,4 @@
-"""The releases that the farm knows by itself, and their order, as `packaging` has it."""
+"""The releases that the farm knows by itself, and the order of versions, which is that of `packaging`."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from packaging.version import InvalidVersion, Version
 
 from farm.rules.runtimes import indexes
 
-# what is no version stands before every release: a watch that has measured none yet, a row of long ago
+# a text that is no version sorts before every release: a watch that has measured none yet has one, and old rows
 NO_RELEASE: Final = Version("0.dev0")
 # a dated build on npm with its commit, as npm writes it: `1.26.0-dev.20260416-b7804b056c`
 NPM_BUILD: Final = re.compile(r"([0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4})-dev\.([0-9]{8})-([0-9a-f]{6,10})")
@@ -24,8 +24,7 @@ def known_releases(package: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def release_order(version: str) -> Version:
-    """Return a key that sorts versions; prereleases stand before their release, and what is no version before all
-    others."""
+    """Return a key that sorts versions. A prerelease comes before its release, and a text that is no version first."""
     build = NPM_BUILD.fullmatch(version)
     try:
         return Version(version if build is None else f"{build[1]}.dev{build[2]}+{build[3]}")
@@ -34,9 +33,9 @@ def release_order(version: str) -> Version:
 
 
 def minor_of(version: str) -> tuple[int, int]:
-    """Return (1, 31) for 1.31.1: what decides which operators and interpreters a release supports.
+    """Return (1, 31) for 1.31.1: the part that decides which operators and interpreters a release supports.
 
-    What is no version gives (0, 0).
+    Return (0, 0) for a text that is no version.
     """
     release = release_order(version)
     return release.major, release.minor

@@ -1,7 +1,7 @@
 """Third-party execution providers: entries that installed packages offer as entry points of `onnxfarm.providers`.
 
-Such an entry is a `Provider`, as those of the table are. It may not take a name of the table, and allows nothing onto
-nodes: what carries its provider has to be allowed by name, as every package beyond the list.
+Such an entry is a `Provider`, like those of the table. It may not take a name that the table has. It does not allow
+nodes to install anything: its packages have to be allowed by name, like every package beyond the list.
 """
 
 import re
@@ -17,7 +17,7 @@ from farm.contract.texts import strip_pydantic_prefix
 from farm.rules.runtimes.provider import Plugin, Provider
 
 GROUP = "onnxfarm.providers"
-# what cells take as a provider, nodes as a tag, indexes as a package, and versions beside that of an ONNX Runtime
+# the forms of a provider's name, an alias, a hardware tag, a package, a release, a library and an option
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _TAG = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
@@ -26,7 +26,7 @@ _RELEASE = re.compile(r"[0-9][0-9a-z.]{0,11}")
 _LIBRARY = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*")
 _OPTION = re.compile(r"[A-Za-z0-9_.]{1,64}")
 MAX_COLOUR = 7
-# such options are the agent's to set, never a matrix's
+# an option whose name holds one of these words is for the agent to set, never for a matrix
 _AGENTS_OWN = ("path", "file", "library", "folder", "directory", "config", "stream")
 _QUANTISATION = {"activation": ("int8", "uint8"), "symmetric": ("true", "false")}
 
@@ -99,7 +99,10 @@ def _find_malformed_plugin(plugin: Plugin) -> Iterator[str]:
 
 
 def _find_clashes(entry: Provider, *, beside: Sequence[Provider]) -> Iterator[str]:
-    """Say what another entry has already. A build may carry several providers, a plug-in's package carries one."""
+    """Yield a sentence for each name or plug-in package that another entry has.
+
+    Entries may share a build, which can carry several providers; a plug-in's package carries one.
+    """
     owners = {name: entry.name for entry in beside for name in _list_names(entry)}
     for name in sorted(_list_names(entry) & owners.keys()):
         yield f"{name!r} is the name of {owners[name]} already."

@@ -1,7 +1,7 @@
-"""Compares runtimes of two packages, one of which needs an ONNX Runtime beside it: which of the two changed?
+"""Compares runtimes that consist of two packages, a plug-in and the ONNX Runtime beside it, and finds which changed.
 
-A pair is a runtime whose version names both, as `plugins` writes it: `0.2.0+onnxruntime.1.30.0`. Watches follow the
-releases of either; between two pairs of which both changed they go one step at a time, ONNX Runtime first.
+Such a pair is a runtime whose version names both packages: `0.2.0+onnxruntime.1.30.0`. Watches follow the releases of
+both. Between two pairs that differ in both packages, they change one package at a time, ONNX Runtime first.
 """
 
 from collections.abc import Collection, Iterable
@@ -25,6 +25,7 @@ def changing_packages(distribution: str, version: str) -> tuple[str, ...]:
 
 
 def select_cores(releases: SpecifierSet | None, cores: Iterable[str]) -> list[str]:
+    """Return the releases of ONNX Runtime that lie in the range, in their order, prereleases too; with None, all."""
     return [core for core in cores if releases is None or releases.contains(core, prereleases=True)]
 
 
@@ -42,7 +43,10 @@ def list_steps(old: str, new: str) -> list[str]:
 
 
 def list_pairs_between(good: str, bad: str, *, owns: Collection[str], cores: Collection[str]) -> list[str]:
-    """List the pairs from `good` to `bad`, both included, over the releases of what changed, ONNX Runtime first."""
+    """List the pairs from `good` to `bad`, both included, each one release after the one before it.
+
+    ONNX Runtime goes up first, then the package itself. `owns` and `cores` are the releases of the two.
+    """
     (own, core), (last_own, last_core) = split_pair(good), split_pair(bad)
     by_core = [join_pair(own, version) for version in _list_releases_between(core, last_core, cores)]
     by_own = [join_pair(version, last_core) for version in _list_releases_between(own, last_own, owns)]
@@ -55,7 +59,7 @@ def _list_releases_between(old: str, new: str, releases: Collection[str]) -> lis
 
 
 def moved_packages(old: Runtime, new: Runtime) -> tuple[str, ...]:
-    """Return which packages differ between two runtimes; empty where they are not such pairs."""
+    """Return the packages that differ between two pairs of one distribution, its own first; empty for all others."""
     if old.distribution != new.distribution or not (is_pair(old.version) and is_pair(new.version)):
         return ()
     own, core = (
@@ -65,7 +69,10 @@ def moved_packages(old: Runtime, new: Runtime) -> tuple[str, ...]:
 
 
 def moved_sentence(old: Runtime, new: Runtime) -> str:
-    """Say which of the two packages changed, and at which version the other stayed; empty unless both are pairs."""
+    """Say which of the two packages changed, and at which version the other stayed.
+
+    It is empty where none changed, or where the runtimes are not two pairs of one distribution.
+    """
     moved, package = moved_packages(old, new), old.distribution
     (own, core), (new_own, new_core) = split_pair(old.version), split_pair(new.version)
     if not moved:

@@ -1,10 +1,10 @@
 """Plug-in packages: a provider in a library of its own, installed beside plain `onnxruntime`.
 
 Such a package is a runtime like any other distribution: its releases are the axis. Beside a known one stands a pinned
-ONNX Runtime, so that two releases of a plug-in differ by the plug-in alone. Another one is asked for as
+ONNX Runtime, so that two releases of a plug-in differ by the plug-in alone. A user asks for another ONNX Runtime as
 `NAME==0.2.0+onnxruntime==1.30.0`; the runtime's version then carries it as PEP 440's local part,
-`0.2.0+onnxruntime.1.30.0`, so that both versions sort and stand in the cell's digest. Of a plug-in of other people it
-always does.
+`0.2.0+onnxruntime.1.30.0`, so that both versions sort and stand in the cell's digest. The version of a third-party
+plug-in always carries it.
 """
 
 import re
@@ -16,6 +16,7 @@ from farm.rules.runtimes.provider import Plugin
 from farm.rules.runtimes.provider_table import CPU, PLAIN, PROVIDERS
 
 PLUGINS = CPU.plugins
+# each plug-in and its provider's name, by package
 _OF = {plugin.package: (plugin, entry.name) for entry in PROVIDERS if entry is not CPU for plugin in entry.plugins}
 _OF[genai.DISTRIBUTION] = (genai.PACKAGE, CPU.name)
 _LOCAL = re.compile(rf"([^+]+)\+{PLAIN.package}\.([0-9][0-9A-Za-z.]*)")
@@ -51,6 +52,7 @@ def describe_older_version(old: str, new: str) -> str:
 
 
 def third_party_plugin(distribution: str) -> Plugin | None:
+    """Return the table's third-party plug-in of this package; None for our known plug-ins and for unknown packages."""
     plugin = _OF.get(distribution)
     return plugin[0] if plugin is not None and plugin[0].beside else None
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Device = Literal["cpu", "gpu", "npu"]
-# what counts the energy of an inference
+# the counter that measures the energy of an inference
 Meter = Literal["processor", "nvidia"]
 
 
@@ -34,22 +34,25 @@ class Plugin:
     first_major: int = 0
     # the library's own option for the number of threads
     threads_option: str = ""
-    # of a package of other people: the releases of onnxruntime that it accepts. It is installed only where an admin of
-    # the farm and the machine's owner allow it by name
+    # for a third-party package, the releases of onnxruntime that it accepts, and empty for any other. A third-party
+    # package is installed only where an admin of the farm and the machine's owner allow it by name
     beside: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What of a machine makes a probe worth its download. All that is given must hold; it proves nothing."""
+    """Signs that a machine may have the provider, so that a probe is worth its download. All that are given must hold.
+
+    They prove nothing: the probe does.
+    """
 
     # values of sys.platform
     systems: tuple[str, ...] = ("linux",)
     # architectures
     machines: tuple[str, ...] = ()
-    # patterns of files, of which one exists
+    # patterns of files, of which at least one has to exist
     files: tuple[str, ...] = ()
-    # libraries that the loader all finds
+    # libraries, all of which the loader has to find
     libraries: tuple[str, ...] = ()
     # an environment variable of the agent that, set to 1, replaces `files`; a device of kind CPU then stands in
     stands_in: str = ""
@@ -79,15 +82,16 @@ class Provider:
     needs: str
     # what people call it, where that is not ONNX Runtime's name without its ending
     title: str = ""
-    # of its series in charts, 1 to 7, different for those that run one model together; 0: one by its name
+    # the colour of its series in charts, 1 to 7: providers that often run the same model have different ones. With 0
+    # the name decides the colour
     colour: int = 0
     aliases: tuple[str, ...] = ()
-    # words that may mean it, which are answered with a question
+    # words that may mean this provider: a message about an unknown name asks whether it was meant
     meant_by: tuple[str, ...] = ()
     # packages that carry it; none for a node's own build
     builds: tuple[Build, ...] = ()
     plugins: tuple[Plugin, ...] = ()
-    # how the names of packages begin that decide its speed, and that a change of runtime may bring along
+    # prefixes of the names of packages that decide its speed: another runtime may install other versions of them
     computes_with: tuple[str, ...] = ()
     # the names that a matrix may set
     options: frozenset[str] = frozenset()
@@ -105,7 +109,7 @@ class Provider:
     memory: str = ""
     # what counts its energy
     meter: Meter | None = None
-    # variables that a runner finds as the agent's owner set them
+    # environment variables that the agent passes on to the runner
     environment: tuple[str, ...] = ()
     # the build that a probe installs where plain `onnxruntime` lacks the provider, and the signs of a machine that is
     # worth it; without signs the owner has to ask
@@ -121,6 +125,7 @@ class Provider:
         return f"{self.tag}-simulated"
 
     def tag_with(self, options: Mapping[str, str]) -> str:
+        """Return the hardware tag of a cell with these options: its own, or `TAG-gpu` and `TAG-npu` by device_type."""
         device = options.get("device_type", "").partition(".")[0].lower()
         return f"{self.tag}-{device}" if device in {"gpu", "npu"} else self.tag
 

@@ -1,4 +1,4 @@
-"""The table of execution providers: one entry a provider, and whatever is said or done about it is read from here.
+"""The table of execution providers, with one entry for each: all other code and the documents read from it.
 
 Names are ONNX Runtime's own. A provider in `get_available_providers()` proves nothing: a node gets a provider's
 hardware tag only after a trace has shown it executing. Options that name a path, a library or a pointer are the agent's
@@ -171,7 +171,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
         device="npu",
         tag="qnn",
         meant_by=("npu",),
-        # unsigned activations, on Arm machines too
+        # QNN needs unsigned activations, on Arm machines too
         quantisation={"activation": "uint8"},
         plugins=(
             Plugin(
@@ -229,7 +229,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
         environment=("ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER", "VK_DRIVER_FILES", "VK_ICD_FILENAMES"),
     ),
     Provider(
-        # a package of other people: allowed by name, or not installed
+        # a third-party package, which is installed only where it is allowed by name
         name="ggml",
         short="ggml",
         device="cpu",
@@ -247,7 +247,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
         ),
         needs="its package allowed by name, on the farm and by the node's owner",
         probe_with="onnxruntime-ggml==0.2.0",
-        # what its library says of itself with ORT_GGML_LOG; one that it does not know it ignores
+        # the options that its library logs with ORT_GGML_LOG; it ignores any that it does not know
         options=frozenset(
             {
                 "device",
@@ -291,7 +291,7 @@ CPU = Provider(
     plugins=(*(plugin for entry in _BESIDE_THE_CPU for plugin in entry.plugins if not plugin.beside), genai.PACKAGE),
     meter="processor",
 )
-# those of this table; what is installed here of other people's comes behind them
+# our own entries; those of installed third-party packages follow
 OWN = (CPU, *_BESIDE_THE_CPU)
 OUTSIDE = outside.group(OWN).load_installed()
 PROVIDERS = (*OWN, *OUTSIDE.entries)

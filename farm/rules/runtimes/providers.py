@@ -64,8 +64,10 @@ def provider_of(name: str) -> Provider:
 
 
 def unknown_sentence(name: str) -> str:
-    """Say which providers are near: by meaning where the word has one, or by spelling; or why an entry was left
-    out."""
+    """Say that there is no such provider, with those that the word may mean, or else the nearest by spelling.
+
+    For a third-party entry that was left out, say why.
+    """
     if (refused := OUTSIDE.refused.get(name.strip().lower())) is not None:
         return refused
     meant = [entry.short for entry in PROVIDERS if name.strip().lower() in entry.meant_by]
@@ -95,7 +97,7 @@ def can_be_probed(provider: Provider) -> bool:
 
 
 def needs_devices(provider: Provider, options: Mapping[str, str]) -> bool:
-    """Whether its processes must reach device files: those of accelerators, and of what the options move to one."""
+    """Whether its processes need device files: it is an accelerator's provider, or its options move it to one."""
     return provider.device != "cpu" or provider.tag_with(options) != provider.tag
 
 
@@ -116,9 +118,11 @@ def with_defaults(provider: Provider, options: Mapping[str, str]) -> dict[str, s
 
 
 def session_options(provider: Provider, cell: CellSpec) -> dict[str, str]:
+    """Return the cell's options of the provider, with its threads for a provider that has a thread pool of its own."""
     name = (plugins.plugin_of(cell.runtime) or provider).threads_option
     return {**({name: str(cell.session.threads)} if name else {}), **cell.provider_options}
 
 
 def requested_list(provider: Provider) -> tuple[str, ...]:
+    """Return the names of the providers that a session asks for: this one, then the CPU to fall back on."""
     return (provider.name,) if provider is CPU else (provider.name, CPU.name)

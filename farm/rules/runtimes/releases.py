@@ -37,16 +37,16 @@ NOTHING_MORE = Known()
 def unknown_sentence(
     runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Mapping[Runtime, str] = NONE_YANKED
 ) -> str | None:
-    """Say that no such release is known, or that it was yanked, with the nearest one; None where it is available.
+    """Say that no such release is known, or that it was yanked, with the nearest one; None where it may be available.
 
-    `extra` are further known releases; `yanked` those that the index took back, with the reason. Only `onnxruntime`'s
-    list is complete here; a release of another distribution is taken to exist where `onnxruntime` has one of the same
-    minor version, and the installer decides. Plug-ins number their releases by themselves.
+    `extra` are further known releases, and `yanked` those that the index took back, with the reason. Only the list of
+    `onnxruntime` is complete here. A release of another build is taken to exist if `onnxruntime` has one of the same
+    minor version; the installer decides. Plug-ins number their releases by themselves.
     """
     extra = tuple(extra)
     plugin = plugins.plugin_of(runtime)
     if plugin is not None and plugins.split_pair(runtime.version)[1]:
-        # only the installer knows which releases a package of other people has
+        # only the installer knows which releases a third-party package has
         own, core = plugins.packages_of(runtime)
         packages = [core] if plugin.beside and own not in yanked else [own, core]
         sentences = (unknown_sentence(package, extra=extra, yanked=yanked) for package in packages)
@@ -65,7 +65,7 @@ def unknown_sentence(
         )
     if runtime.version in more or runtime.version in ONNXRUNTIME:
         return None
-    # only the installer knows which releases an engine of other people has
+    # only the installer knows which releases a third-party engine has
     is_known = bool(engines.engine_of(runtime).runner) or minor_of(runtime.version) in {
         minor_of(v) for v in ONNXRUNTIME
     }
@@ -103,7 +103,7 @@ def _explain_unknown_at_index(runtime: Runtime, more: set[str]) -> str | None:
     return f"{runtime.distribution} {own} is not on the index {index}, as far as is known here."
 
 
-# what is no build of ONNX Runtime on the package index
+# distributions that are not builds of ONNX Runtime on the package index
 _ELSEWHERE: Mapping[str, _Elsewhere] = {
     web.DISTRIBUTION: _Elsewhere(web.RELEASES, _explain_unknown_on_npm),
     frameworks.DISTRIBUTION: _Elsewhere(frameworks.RELEASES, frameworks.unknown_sentence),

@@ -21,7 +21,7 @@ DISTRIBUTION = "onnxruntime-web"
 # the only sandbox that a node without a Python agent has
 BROWSER = "browser"
 BUILD = Build(DISTRIBUTION, is_complete=True)
-# what the profile of ONNX Runtime Web calls it, which elsewhere is another thing
+# the name of WebAssembly's provider in profiles of ONNX Runtime Web; elsewhere it is the native CPU provider's
 NAME_IN_PROFILE = "CPUExecutionProvider"
 PROVIDER = Provider(
     name="WasmExecutionProvider",
@@ -34,7 +34,7 @@ PROVIDER = Provider(
     builds=(BUILD,),
     needs="a browser with WebAssembly SIMD that is open as a node",
 )
-# what the browser hands on to the system's own machine learning: behind a flag, or on some systems alone
+# WebNN hands models on to the system's own machine learning; browsers have it behind a flag, or on some systems only
 WEBNN = Provider(
     name="WebNNExecutionProvider",
     short="webnn",
@@ -46,7 +46,7 @@ WEBNN = Provider(
 )
 # npm, November 2026, from the first release that is made of modules
 RELEASES = known_releases(DISTRIBUTION)
-# what a browser loads of the package's folder `dist`: its module, the glue of the WebAssembly module, and that itself
+# the files of the package's folder `dist` that a browser loads: the JavaScript module, the glue and the WebAssembly
 MODULE, GLUE, BINARY = "ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"
 FILES = (MODULE, GLUE, BINARY)
 # the same for WebGPU and WebNN (npm, November 2026), from the first release that has WebGPU as the native provider
@@ -54,7 +54,7 @@ WEBGPU_FROM = "1.23.2"
 WEBGPU_MODULE = "ort.webgpu.min.mjs"
 WEBGPU_GLUE, WEBGPU_BINARY = "ort-wasm-simd-threaded.asyncify.mjs", "ort-wasm-simd-threaded.asyncify.wasm"
 WEBGPU_FILES = (WEBGPU_MODULE, WEBGPU_GLUE, WEBGPU_BINARY)
-# the sha256 of these files of each known release, in the wheel; deploy/lock-runtimes writes it
+# the file with the sha256 of these files for each known release; deploy/lock-runtimes writes it
 PINS, PINS_VERSION = Path(__file__).with_name("web.json"), 1
 _RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}")
 
@@ -104,8 +104,10 @@ def is_unpinned(runtime: Runtime) -> bool:
 
 
 def mismatch_sentence(version: str, files: Mapping[str, str]) -> str | None:
-    """Say why these files (the sha256 of each by its name) are not those of a known release; None where they may
-    be."""
+    """Say which of these files (the sha256 of each by its name) is not the one that is pinned for the release.
+
+    None where all pinned files match, and for a release that is unpinned.
+    """
     for name, pin in pins_of(version).items():
         if (actual := files.get(name, "none")) != pin:
             return (
