@@ -1,4 +1,4 @@
-"""Builds the wheel that nodes install from the files of this farm, the same bytes in every process of it.
+"""Builds the wheel that nodes install, from the files of this farm: every process of the farm makes the same bytes.
 
 onnxfarm is on no index, and a node has to speak the farm's version. So the farm zips the wheel itself from the files
 that it runs. The metadata are those of pyproject.toml in a checkout, or of the installed distribution. A build backend
@@ -58,7 +58,6 @@ def build_farm_wheel() -> Wheel:
 
 
 def find_checkout(code: Path = ROOT) -> Path | None:
-    """Return the folder of the checkout that this farm runs from; None where it was installed."""
     return code if (code / "pyproject.toml").exists() else None
 
 

@@ -3,8 +3,8 @@
 A secret that was valid within the last minute is remembered here by its digest, so that a heartbeat needs no query
 beyond Django's own. An unknown secret needs a query. It is charged to the bucket of its address, and refunded if the
 secret is a node's, so strangers use up their own limits and not those of nodes. A known node has two buckets, one for
-requests that keep its block and one for all others. A machine that waits for approval has one of its own too, because
-otherwise such machines of a site would keep the site's working nodes out.
+requests that keep its block and one for all others. A machine that waits for approval has its own bucket too: otherwise
+such machines would use up the limit of their address, and keep the working nodes of the same site out.
 """
 
 import time
@@ -27,12 +27,12 @@ HINT = "If the node is still part of the farm, it asks for a new secret with its
 # for how long a valid secret is remembered; Django refuses one that was revoked meanwhile
 KNOWN_S = 60.0
 MAX_KNOWN = 20_000
-# failures of one address, and of all together
+# requests without a node's secret: of one address, and of all addresses together
 STRANGER = Rate(max_tokens=60, per_s=1)
 STRANGERS = Rate(max_tokens=600, per_s=30)
 # requests of a machine that proved its key and waits for its approval; it asks twice a minute
 WAITING = Rate(max_tokens=10, per_s=0.2)
-# requests of one node: what keeps its block, and the rest, in which 64 KiB of a message count as one more
+# requests of one node: those that keep its block, and all others; each 64 KiB of a body count as one request more
 LEASES = Rate(max_tokens=60, per_s=10)
 OTHERS = Rate(max_tokens=300, per_s=20)
 BYTES_A_TOKEN = 65_536
@@ -51,7 +51,7 @@ class UnknownNodeError(Refusal):
 class Admission:
     """The rate limits and known secrets of one gateway process. Use it in the event loop alone.
 
-    The parameter `ask` is a function that calls another one in a thread that may query the database.
+    The parameter `ask` calls a function, with arguments, in a thread that may query the database.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -124,14 +124,13 @@ class Admission:
             )
 
     def refund_stranger(self, scope: Scope) -> None:
-        """Refund what `charge_stranger` took, because the stranger was a node or became one."""
         self._stranger.charge(make_address_key(scope), -1.0)
         self._strangers.charge(None, -1.0)
 
     def charge_waiting_node(self, scope: Scope, node: int) -> None:
-        """Charge a machine that waits for its approval in place of its address, which gets back what it was charged.
+        """Charge a machine that waits for approval to its own bucket, and refund its address.
 
-        Where the machine asks too often its address stays charged; nothing is raised.
+        If its own bucket is empty, the address stays charged. Nothing is raised.
         """
         if not self._waiting.take(node):
             self.refund_stranger(scope)
@@ -147,18 +146,18 @@ class Admission:
 
     @contextmanager
     def hold_place(self, endpoint: Endpoint, node: int) -> Iterator[None]:
-        """Count a request, within this context, among those of its way that a node may have open at once.
+        """Count a request as open, inside the `with`, among the node's requests that are answered in the same way.
 
-        Raises TooMany at the beginning where as many are open already.
+        Raises TooMany on entry where the node has as many open as MAX_OF_NODE allows.
         """
         with self._count_open((node, endpoint.way), max_open=MAX_OF_NODE[endpoint.way]):
             yield
 
     @contextmanager
     def hold_stranger_place(self, scope: Scope) -> Iterator[None]:
-        """Count a request, within this context, among those of its address and of all strangers.
+        """Count a request as open, inside the `with`, among those of its address and of all strangers.
 
-        Raises TooMany at the beginning where as many are open already.
+        Raises TooMany on entry where MAX_OF_STRANGER of the address, or MAX_OF_STRANGERS in all, are open.
         """
         with (
             self._count_open(make_address_key(scope), max_open=MAX_OF_STRANGER),
@@ -188,5 +187,4 @@ def read_node_secret(scope: Scope) -> str:
 
 
 def make_address_key(scope: Scope) -> str:
-    """Return the client's address, for IPv6 its network, under which its requests are counted."""
     return make_rate_limit_key((scope.get("client") or ("",))[0])

@@ -29,6 +29,7 @@ from farm.gateway.endpoints import PREFIX, Endpoint, Way, find_endpoints
 from farm.registry.storage import incoming_dir
 from farm.runs.services import find_claim
 
+# open long polls of one node; a newer one ends the oldest
 MAX_OF_NODE = 2
 log = logging.getLogger(__name__)
 DEFAULT_WAIT_S = 25.0

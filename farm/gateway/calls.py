@@ -27,7 +27,7 @@ from farm.gateway.priority_queue import Priority, PriorityQueue
 CONNECTION_AGE_S = 60
 # a statement is prepared once it was executed this many times
 PREPARED_AFTER = 5
-# files that nodes send at once to one gateway process; each has a thread and its database connection
+# uploads that one gateway process takes at once; each has a thread with a database connection
 MAX_UPLOADS = 4
 
 # status, headers and body

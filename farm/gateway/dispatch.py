@@ -85,9 +85,9 @@ class Waiter:
         self.wait_as(node)
 
     def wait_as(self, node: Node) -> None:
-        """Note the node as it is now, and the queues to wait for: its own alone where it may take no block."""
+        """Set the node's current row, and the queues to wait for; a node that may take no block has only its own."""
         self.node = node
-        # a node that may take no block waits for its own queue, so that a notice reaches it
+        # on its own queue, a notice reaches also a node that may take no block
         self.queues = node.queues or (name_node_queue(str(node.pk)),)
 
 
@@ -132,7 +132,7 @@ class Exchange:
     async def next_offer(self, node: Node, *, wait_s: float, gone: Awaitable[None]) -> Offer | None:
         """Wait for the next message that this node can use; None after `wait_s` seconds, or once `gone` is done.
 
-        The block is not claimed by that: the node claims it next.
+        This does not claim the block: the node does that next.
         """
         waiter, disconnect = Waiter(node), asyncio.ensure_future(gone)
         try:

@@ -1,6 +1,6 @@
-"""The addresses for nodes, with what the gateway checks before Django: who may send a request, how large and how long.
+"""The addresses for nodes, with what the gateway checks before Django: the sender, and the size and time of a body.
 
-The gateway answers 404 for all other addresses. Pages, uploads of people and Django's admin are the web process's.
+The gateway answers 404 for all other addresses. The web process serves pages, uploads of people and Django's admin.
 """
 
 import re
@@ -11,10 +11,11 @@ from farm.contract.node import MAX_COMPILED_BYTES, MAX_PART_BYTES, MAX_REPORT_BY
 from farm.gateway.priority_queue import Priority
 
 PREFIX = "/api/node/v1/"
-# a message of a node that is no report, such as a hello with its log's tail
+# the limit of a message other than a report, such as a hello with the tail of the node's log
 SMALL_BYTES = 262_144
-# an attempt's number, or a signature
+# the limit of a body that holds an attempt's number or a signature
 TINY_BYTES = 8_192
+# the seconds in which a body has to arrive
 SMALL_S, REPORT_S, UPLOAD_S = 15.0, 60.0, 600.0
 # for a body of a machine without a secret; only a few such requests may be open at once
 STRANGER_S = 5.0
@@ -77,7 +78,7 @@ ENDPOINTS = (
     Endpoint("files", "GET", "files/X", Way.FILE),
     Endpoint("runtimes", "GET", "runtimes/X", Way.CALL),
     Endpoint("runtime-files", "GET", "runtime-files/X", Way.FILE),
-    # what a browser without a secret loads
+    # browsers load the page's files before they have a secret
     Endpoint("tab", "GET", "tab/X", Way.CALL, body_s=STRANGER_S, priority=Priority.STRANGER, is_open=True),
     Endpoint("traces", "PUT", "blocks/X/traces/X/X", Way.UPLOAD, max_bytes=MAX_TRACE_BYTES, body_s=UPLOAD_S),
     Endpoint("compiled", "PUT", "blocks/X/compiled/X", Way.UPLOAD, max_bytes=MAX_COMPILED_BYTES, body_s=UPLOAD_S),

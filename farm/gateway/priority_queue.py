@@ -22,7 +22,7 @@ class Priority(IntEnum):
     LEASE = 0
     REPORT = 1
     OTHER = 2
-    # of a machine that has no secret yet
+    # calls of machines that have no secret yet
     STRANGER = 3
     STOP = 4
 

@@ -59,7 +59,7 @@ ISOLATED = {
     "Cache-Control": "no-cache",
 }
 HEADERS = {"Content-Security-Policy": "; ".join(POLICY), **ISOLATED}
-# a node's addresses, and none of people's API
+# these addresses are part of the API for nodes, not of the API for people
 for_browsers = Router()
 
 

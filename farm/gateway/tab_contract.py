@@ -14,10 +14,10 @@ from farm.contract.reports import Reply
 from farm.contract.version import CONTRACT_VERSION
 from farm.rules.runtimes import providers, web
 
-# the messages that the page reads; their parts come with them
+# the messages that the page reads; the types of their parts are written too
 MESSAGES = (Lease, Reply, Welcome, Reason)
 SIMPLE = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
-# reasons that end a cell as failed, and not as refused
+# the statuses of a cell that was tried and failed; other reasons refuse a cell
 FAILED = (CellStatus.FAILED, CellStatus.CRASHED, CellStatus.TIMEOUT)
 
 

@@ -100,24 +100,24 @@ class Node(models.Model):
     tags = models.JSONField(default=dict)
     # tags that the owner gave
     owner_tags = models.JSONField(default=list, blank=True)
-    # those that a probe has proven
+    # providers that a probe has proven, by ONNX Runtime's names
     providers = models.JSONField(default=list)
-    # installed now
+    # runtimes that are installed now, as `distribution==version`
     runtimes = models.JSONField(default=list)
     # what releases beyond the farm's table were seen to load, by `distribution==version`
     loads = models.JSONField(default=dict, db_default={})
     settings_json = models.JSONField(default=dict, blank=True)
     sandbox = models.CharField(max_length=12, default="none")
-    # what its agent calls the machine's lock: nodes of one owner that say the same measure in turn; empty: unknown
+    # its agent's name for the machine: nodes of one owner with the same name measure in turn. Empty: unknown
     host = models.CharField(max_length=16, blank=True, default="", db_default="")
     is_emulated = models.BooleanField(default=False)
     # failures of blocks in a row that were the node's fault
     failures = models.PositiveSmallIntegerField(default=0)
-    # the newest self-test, and what it took when the node was new or was last let work again
+    # the newest self-test, and the time of the first one since the node joined or was last resumed
     self_test_json = models.JSONField(null=True, blank=True)
     self_test_ms = models.FloatField(null=True, blank=True)
-    # what its newest A/A pairs come to, written with each pair: how many count, how many of them were called slower or
-    # faster, their noise floor, and the newest block that had one
+    # the summary of its newest A/A pairs, updated with each pair: their number, how many of them were judged slower or
+    # faster, their noise floor, and the newest block among them
     null_pairs = models.PositiveIntegerField(default=0)
     null_alarms = models.PositiveIntegerField(default=0)
     null_deviation = models.FloatField(null=True)
@@ -128,8 +128,8 @@ class Node(models.Model):
     # whether its owner lets it try providers that others ask for, and whether its agent is new enough to be asked
     trials_allowed = models.CharField(max_length=5, choices=Trials.choices, default=Trials.ASK, db_default=Trials.ASK)
     understands_trials = models.BooleanField(default=False, db_default=False)
-    # what it waits for or tries, in its own words; what it does for a block stands at that; empty: nothing, or an older
-    # node
+    # what it waits for or tries, in its own words; the block's row says what it does for a block. Empty: nothing, or
+    # the node's agent is too old to say it
     doing = models.CharField(max_length=MAX_DOING, blank=True, default="")
     log_tail = models.TextField(blank=True)
     seen_at = models.DateTimeField(null=True, blank=True)

@@ -1,4 +1,4 @@
-"""A/A history of a node: what identical launches differ by on it."""
+"""A/A history of a node: how much identical launches differ on it."""
 
 from django.db import models
 from django.utils import timezone
@@ -15,7 +15,7 @@ class NullEstimate(models.Model):
     block = models.PositiveBigIntegerField()
     arm = models.PositiveSmallIntegerField()
     twin = models.PositiveSmallIntegerField()
-    # those at which the verdict fell, and the estimate then
+    # the number of rounds after which the verdict was reached, and the estimate at that moment
     rounds = models.PositiveSmallIntegerField()
     estimate = models.FloatField()
     # dᵢ = ln(twin / original), one for each round

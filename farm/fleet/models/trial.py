@@ -21,7 +21,7 @@ class Trial(models.Model):
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     asked_at = models.DateTimeField(default=timezone.now, editable=False)
     answered_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
-    # since when it may be tried, since when the node knows, and when it ended
+    # when the trial was allowed, when the node was asked to begin it, and when it ended
     allowed_at = models.DateTimeField(null=True, blank=True)
     begun_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)

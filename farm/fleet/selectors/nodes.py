@@ -26,7 +26,7 @@ from farm.rules.runtimes.observed_loads import merge_observed_loads
 UNREAD = ("log_tail", "self_test_json")
 # nodes of these healths are refused with any secret
 SHUT_OUT = (NodeHealth.PENDING, NodeHealth.RETIRED)
-# a failed trial is not repeated sooner, as nodes rarely change in between
+# a trial that failed is not repeated sooner, because nodes rarely change
 AGAIN_AFTER: Final = timedelta(days=1)
 TRIABLE: Final = frozenset(provider.name for provider in providers.PROVIDERS if providers.can_be_probed(provider))
 RELATED = ("node__team", "node__owner", "team", "asked_by", "answered_by")
@@ -46,9 +46,9 @@ def nodes_without_logs(user: Anyone) -> QuerySet[Node]:
 
 
 def newest_waits(nodes: Sequence[Node]) -> dict[str, str]:
-    """Map the machines of these nodes, by `Node.device`, to the newest words there on what is waited for or tried.
+    """Map machines, by `Node.device`, to what the node heard last there says that it waits for or tries.
 
-    The words may be of an online node of the machine that is not among `nodes`. Machines where nobody says anything
+    That may be another online node of the same machine than those in `nodes`. Machines whose online nodes say nothing
     are left out.
     """
     hosts = {node.host for node in nodes if node.doing and node.host}
@@ -112,9 +112,9 @@ def node_offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
 
 
 def list_unavailable_nodes(team: Team, *, uploader: User | None) -> list[tuple[Node, str]]:
-    """List the online nodes that all of the team may see and that take no block of it now, each with the reason.
+    """List the online nodes that the whole team may see and that take no blocks of it now, each with the reason.
 
-    The reason follows "is online but". Retired nodes are left out.
+    The reason is a clause to follow "is online but". They are in the order of their ids, without retired nodes.
     """
     serving = set(Node.objects.serving(team, uploader=uploader).values_list("pk", flat=True))
     lent = set(Lending.objects.in_force().filter(team=team).values_list("node", flat=True))
@@ -159,6 +159,7 @@ def trials_visible_to(user: Anyone) -> QuerySet[Trial]:
 
 
 def nodes_awaiting_approval(user: Anyone) -> QuerySet[Node]:
+    """Return the pending nodes that the user owns or whose team they manage, without their logs; the oldest first."""
     return Node.objects.managed_by(user).filter(health=NodeHealth.PENDING).defer(*UNREAD).order_by("pk").distinct()
 
 

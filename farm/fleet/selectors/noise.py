@@ -9,7 +9,7 @@ from farm.fleet.models import Node
 from farm.rules.comparing import margins
 from farm.rules.comparing.margins import FalseAlarms, NoiseFloor
 
-# how many of the newest A/A pairs count, as machines change
+# how many A/A pairs of a node count: only the newest, because machines change
 HISTORY = 500
 
 

@@ -58,9 +58,9 @@ def explain_failed_self_test(test: SelfTest, *, first_ms: float | None) -> str:
 
 
 def explain_missing_owner(node: Node) -> str:
-    """Say why a node gets no blocks whose owner may not start runs in its team any more.
+    """Say why a node gets no blocks if its owner may no longer start runs in its team.
 
-    That this is so is not checked here.
+    It does not check whether the owner may.
     """
     if node.owner is None:
         return f"The owner of {node.name} was deleted. Retire the node and let its machine join again."
@@ -161,7 +161,7 @@ def change_settings(
 
     `trials` says whether the node tries providers that others ask for: ask, allow or never. None leaves tags and
     trials as they are. Raises NotAllowed for anybody who does not manage the node, Conflict for a retired node, and
-    Invalid for a value that cannot be.
+    Invalid for a value that is malformed or out of range.
     """
     check_manages(node, by)
     if node.health == NodeHealth.RETIRED:

@@ -9,15 +9,16 @@ from farm.fleet.selectors.noise import HISTORY, estimate_noise_floor
 from farm.rules.comparing.margins import metric_margins
 from farm.rules.wording.vocabulary import is_change
 
+# the columns that identify a pair, and those that a newer estimate of the same pair replaces
 PLACE = ("block", "arm", "twin")
 REPLACED = ("node", "cell_class", "rounds", "estimate", "verdict", "log_ratios", "metrics")
 
 
 def store_null_estimates(*, node: Node, estimates: Sequence[NullEstimate]) -> None:
-    """Store the estimates of a block's A/A pairs and sum the node's pairs up anew.
+    """Store the estimates of a block's A/A pairs, and update the sums of the newest HISTORY pairs on the node's row.
 
-    Estimates of the same pair, of a block that went on, are replaced. The sums are of the newest HISTORY pairs. Nothing
-    happens without estimates.
+    If a pair is stored already, because its block was continued, its estimate is replaced. An empty list changes
+    nothing.
     """
     if not estimates:
         return

@@ -19,7 +19,7 @@ from farm.rules.runtimes.observed_loads import merge_observed_loads
 
 # a node is offline after a silence of this many pauses between hellos; until then others wait for it
 SILENT_HELLOS = 1.5
-# of how many releases a node's row says what they load
+# how many releases a node's row keeps, with what they were seen to load
 MAX_OBSERVED = 256
 
 SENTENCES = {
@@ -89,7 +89,7 @@ def mark_silent_nodes_offline() -> int:
 
 
 def _log_runtimes(node: Node, hello: Hello) -> None:
-    """Log runtimes that were installed or removed, so that the owner finds what was installed and for which block."""
+    """Log runtimes that were installed or removed, so that the owner sees for which block a package was installed."""
     before, after = set(node.runtimes), {str(runtime) for runtime in hello.runtimes}
     names_by_verb = {"installed": after - before, "removed": before - after}
     changes = [f"{verb} {', '.join(sorted(names))}" for verb, names in names_by_verb.items() if names]

@@ -31,9 +31,10 @@ MAX_UNANSWERED = 20
 def ask_for_trial(*, node: Node, provider: str, by: User) -> Trial:
     """Ask for a trial of a provider on a node; return the one that is open already where there is one.
 
-    It is pending at once where the owner allows all trials or `by` manages the node, else it waits for the owner.
-    Raises Invalid for a provider that cannot be tried, NotAllowed for anybody who may not start runs on the node, and
-    Conflict where the node or its owner tries none, has proven it, failed it lately, or was asked for too many.
+    The trial is pending at once where the owner allows all trials or `by` manages the node; otherwise it waits for the
+    owner. Raises Invalid for a provider that no node can try by itself, and NotAllowed for anybody who may not start
+    runs on the node. Raises Conflict where the node cannot try providers or has proven this one. Unless `by` manages
+    the node, it also does so where the owner allows no trials or the same one failed lately; and where too many wait.
     """
     entry = providers.find(provider)
     if entry is None or not providers.can_be_probed(entry):

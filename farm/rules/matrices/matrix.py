@@ -54,7 +54,7 @@ class Matrix(Settings):
 
     @property
     def is_tracing_rounds(self) -> bool:
-        """Whether launches trace a few inferences: as `operators` says, else for the budget precise; never at glance."""
+        """Whether launches trace a few inferences: as `operators` says, or else by budget precise; never by glance."""
         wanted = self.budget is Budget.PRECISE if self.operators is None else self.operators
         return wanted and self.budget is not Budget.GLANCE
 

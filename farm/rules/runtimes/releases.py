@@ -147,7 +147,6 @@ def newest_release(
 def nearest_release(
     runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Iterable[Runtime] = ()
 ) -> Runtime | None:
-    """Return the release on offer, of the same distribution, that is closest to this one; None where there is none."""
     there = _list_offered(runtime, yanked, _list_versions(runtime, extra))
     return runtime.model_copy(update={"version": _find_nearest(runtime, there)}) if there else None
 
