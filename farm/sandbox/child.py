@@ -26,9 +26,9 @@ def run_command(
 ) -> Ending:
     """Run `argv` (its first word an absolute path) in a confined child and wait at most `timeout_s` seconds for it.
 
-    Return how the child ended; a command that fails or takes too long raises nothing. Raises SandboxError where the
-    child cannot be started or confined, and NoSandboxError where no level of confinement works here and this process
-    has not accepted that.
+    Return how the child ended; no exception is raised for a command that fails or takes too long. Raises SandboxError
+    where the child cannot be started or confined, and NoSandboxError where no level of confinement works here and this
+    process does not accept unconfined children.
     """
     if policy.level is None:
         policy = replace(policy, level=confinement.require_level())
@@ -48,9 +48,9 @@ def run_function(
 
     The reply of the returned ending is the function's result as JSON. An exception in the function ends the child with
     exit code 1, and its traceback is on stderr. `preloaded` names modules that a fork server keeps imported, for
-    functions that are called often; of `module:function` the server also calls the function before the first fork.
-    Without a fork server, which only the level Landlock has, each child is a fresh interpreter. Raises SandboxError
-    where the child cannot be started or confined.
+    functions that are called often; for `module:function` the server also calls that function before its first fork.
+    Without `preloaded`, and at other levels than Landlock, each child is a fresh interpreter. Raises SandboxError where
+    the child cannot be started or confined.
     """
     ours = (_PACKAGE, *interpreters.list_interpreter_paths(Path(sys.executable)))
     allowed = replace(policy, read_only=(*policy.read_only, *ours), listed=(*policy.listed, _PACKAGE.parent))

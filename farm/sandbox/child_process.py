@@ -1,4 +1,4 @@
-"""A child process as `watch` needs it, whether its parent is this process or a fork server."""
+"""Child processes of this process or of a fork server, with what `farm.sandbox.watch` needs of both."""
 
 import os
 import subprocess

@@ -26,15 +26,15 @@ class _Answer(BaseModel):
 @functools.cache
 def find_available_level() -> Level:
     """Return the best level that passes the probe, or "none"; probed once per process, in about 0.1 s."""
-    # Landlock first: no wrapper stands between us and the child, so that its times and memory are the kernel's own
-    # figures. bubblewrap serves kernels without Landlock.
+    # Landlock first: without a program between us and the child, the kernel reports the child's own times and memory.
+    # bubblewrap is for kernels without Landlock
     return next((level for level in _BY_PREFERENCE if explain_level_failure(level) is None), "none")
 
 
 def require_level() -> Level:
-    """Return the strongest level that works here, or "none" where this process has accepted to do without.
+    """Return the best level that works here, or "none" where none does and this process accepts unconfined children.
 
-    Raises NoSandboxError where no level works and that was not accepted.
+    Raises NoSandboxError where none works and the process does not accept that.
     """
     level = find_available_level()
     if level == "none":
@@ -57,9 +57,9 @@ def explain_missing_sandbox() -> str:
 
 
 def find_weakness(level: Level) -> str | None:
-    """Run the probe at this level: return None where everything that it tried was refused.
+    """Run the probe at this level, and say in a sentence why the level does not work.
 
-    Else return a sentence that says why the level does not work; nothing is raised.
+    None where it works: everything that the probe tried was refused. A probe that cannot be started raises nothing.
     """
     try:
         ending = run_probe(level)

@@ -14,16 +14,16 @@ Kind = Literal["done", "exited", "crashed", "timeout", "flooded", "out_of_memory
 class Ending:
     """How one child ended, and what it wrote.
 
-    `done` is exit code 0 and `exited` any other; `crashed` is a signal; `flooded` is too much output. A child that was
-    killed from this process is `cancelled`.
+    The kind is `done` for exit code 0, `exited` for any other, `crashed` for a signal, `timeout`, `flooded` and
+    `out_of_memory` for a limit, and `cancelled` for a child that this process killed.
     """
 
     kind: Kind
     exit_code: int | None = None
     signal: int | None = None
-    # what it wrote on its private pipe
+    # the bytes that it wrote to its private pipe
     reply: bytes = b""
-    # the last of what it printed
+    # the last 16 KiB that it printed
     stdout_tail: str = ""
     stderr_tail: str = ""
     # which limit ended it, in words, for `timeout`, `flooded` and `out_of_memory`
@@ -49,7 +49,10 @@ class Ending:
             raise ValueError("the reply is nested too deep") from error
 
     def describe(self) -> str:
-        """Say in one sentence how the child ended, with the time, the limit or the last line of stderr."""
+        """Say in one sentence how and after how many seconds the child ended.
+
+        The sentence names the limit that ended it, or quotes the last line of stderr.
+        """
         after = f"after {self.wall_s:.1f} s"
         words = {
             "done": f"It ended normally {after}.",
@@ -66,7 +69,7 @@ class Ending:
         lines = [line.strip() for line in self.stderr_tail.splitlines() if line.strip()]
         if not lines:
             return ""
-        # it ends on terminals too, where other signs are orders
+        # the sentence is shown on terminals too, where control characters would be obeyed
         words = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in lines[-1][:300])
         return f", saying “{words}”"
 
@@ -74,7 +77,7 @@ class Ending:
 def format_signal(number: int | None) -> str:
     """Format a signal such as `SIGSEGV (signal 11)`, or `signal 99` where the number has no name.
 
-    None is "an unknown signal".
+    None becomes "an unknown signal".
     """
     if number is None:
         return "an unknown signal"

@@ -9,7 +9,7 @@ import sys
 def main() -> None:
     """Call the function that the command line names (`module:function`) with the JSON value that stdin holds.
 
-    Its result is written as JSON to the pipe; what it raises is raised here.
+    The result is written as JSON to the pipe. An exception of the function is not caught.
     """
     module, _, function = sys.argv[1].partition(":")
     answer = getattr(importlib.import_module(module), function)(json.load(sys.stdin))

@@ -1,9 +1,9 @@
-"""The system calls a confined child may not make, as a seccomp program built once and handed down as bytes.
+"""Builds the seccomp program with the system calls that a confined child may not make.
 
-A deny list: runtimes of many years, and GPU drivers, use calls nobody can list in advance; what is denied here is what
-leaves the confinement (other processes, other name spaces, the network, the kernel) or what Landlock does not see
-(modes, owners, attributes, and on older kernels truncation and devices' commands). It is the same on every kernel, so
-that an old one lets through no more than a new one does.
+It is a list of what is denied, because nobody can list in advance all calls that runtimes of many years and GPU drivers
+make. Denied are calls that leave the confinement (other processes, other name spaces, the network, the kernel), and
+calls that Landlock does not see (modes, owners, attributes, and on older kernels truncation and commands to devices).
+The program is the same on every kernel, so that an old kernel allows no more than a new one.
 """
 
 import errno
@@ -21,20 +21,20 @@ from farm.sandbox.process_calls import OWN_PID
 if TYPE_CHECKING:
     from pyseccomp import SyscallFilter
 
-# Calls known by name to every libseccomp in use.
+# calls that every libseccomp in use knows by name
 _ALWAYS = (
     # other processes
     *("ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "get_robust_list", "migrate_pages", "move_pages"),
     *("setsid", "setpgid", "tkill"),  # a grandchild must stay in the group that is killed
-    # what every process of the user shares, and what outlives the child in memory
+    # memory and queues that all processes of the user share, and that outlive the child
     *("shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl"),
     *("mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr"),
-    # sockets, whole: a pair of them sends datagrams to any Unix socket, and holds memory and descriptors in flight
+    # all calls of sockets: a pair of them can send to any Unix socket, and holds memory and descriptors in flight
     *("socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto", "sendmsg", "sendmmsg"),
     *("recvmsg", "recvmmsg"),
-    # memory that is no process's own, so that the watch does not see it
+    # memory that belongs to no process, so that the watch does not see it; and filters of its own
     *("vmsplice", "seccomp"),
-    # what is limited for the whole machine
+    # resources that are limited for the whole machine
     *("io_setup",),  # fs.aio-max-nr
     # the kernel
     *("bpf", "perf_event_open", "keyctl", "add_key", "request_key", "init_module", "finit_module", "delete_module"),
@@ -43,14 +43,14 @@ _ALWAYS = (
     *("iopl", "ioperm", "lookup_dcookie", "fanotify_init", "open_by_handle_at", "name_to_handle_at"),
     # other name spaces
     *("mount", "umount2", "pivot_root", "chroot", "unshare", "setns"),
-    # what Landlock does not see
+    # changes that Landlock does not see
     *("chmod", "fchmod", "fchmodat", "chown", "fchown", "fchownat", "lchown", "utime", "utimes", "futimesat"),
     *("utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
     *("truncate", "inotify_init", "inotify_init1", "inotify_add_watch"),
-    # a later reader of the folder would follow a link, and wait for ever at a pipe; bubblewrap stops none of them
+    # a later reader of the folder would follow a link, or wait for ever for a pipe; bubblewrap denies neither
     *("link", "linkat", "symlink", "symlinkat", "mknod", "mknodat"),
 )
-# Calls newer than some libseccomp; their numbers are the same on every architecture.
+# calls that some versions of libseccomp do not know; their numbers are the same on every architecture
 _ALWAYS_BY_NUMBER = (
     *(425, 426, 427),  # io_uring_setup, _enter, _register: a way around every other rule
     *(428, 429, 430, 431, 432, 433, 442, 467),  # open_tree, move_mount, fs…, mount_setattr, open_tree_attr
@@ -59,13 +59,13 @@ _ALWAYS_BY_NUMBER = (
     *(443, 447, 457, 458),  # quotactl_fd, memfd_secret, statmount, listmount
     *(452, 463, 466, 469),  # fchmodat2, setxattrat, removexattrat, file_setattr
 )
-# Their flags stand in memory, where a filter cannot look; glibc falls back to clone and openat.
+# calls whose flags are in memory, where a filter cannot look; glibc falls back to clone and openat
 _CLONE3, _OPENAT2 = 435, 437
 _CLONE_THREAD = 0x00010000
 _CLONE_NEW = (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SCHED_CORE = 1, 22, 62
 _PRIO_USER, _IOPRIO_WHO_USER = 2, 3
-# asm-generic/fcntl.h: whom a signal goes to and which, leases that make others wait, watches on folders, larger pipes
+# asm-generic/fcntl.h: signals to another process, leases that make others wait, watches on folders, larger pipes
 _FCNTL = {
     **{"F_SETOWN": 8, "F_SETSIG": 10, "F_SETOWN_EX": 15, "F_SETLEASE": 1024, "F_NOTIFY": 1026},
     **{"F_SETPIPE_SZ": 1031},
@@ -77,14 +77,14 @@ _IOCTL = {
     **{"FS_IOC_SETFLAGS": 0x40086602, "FS_IOC_FSSETXATTR": 0x401C5820, "FS_IOC_SET_ENCRYPTION_POLICY": 0x800C6613},
     **{"FS_IOC_ENABLE_VERITY": 0x40806685},
 }
-_INT = 0xFFFFFFFF  # all that the kernel reads of an int
+_INT = 0xFFFFFFFF  # the kernel reads only these bits of an int
 
 
 @functools.cache
 def build_seccomp_program(*, processes: bool, devices: bool = False) -> bytes:
-    """Build the filter as raw BPF instructions for this machine; b"" where there is no pyseccomp or no Linux.
+    """Build the filter as raw BPF instructions for this machine; b"" without Linux, pyseccomp or libseccomp.
 
-    `processes` lets the child start others, `devices` lets it use the shared memory that GPU drivers want.
+    `processes` allows the child to start others. `devices` allows the shared memory that GPU drivers need.
     """
     if sys.platform != "linux":
         return b""
@@ -120,7 +120,7 @@ def build_seccomp_program(*, processes: bool, devices: bool = False) -> bytes:
 
 
 def _deny_by_argument(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
-    """Deny calls that leave the confinement with some values of one argument only."""
+    """Deny calls that leave the confinement only if one argument has certain values."""
     denied = pyseccomp.ERRNO(errno.EPERM)
     words = [("prctl", 0, option) for option in (_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SCHED_CORE)]
     words += [("setpriority", 0, _PRIO_USER), ("ioprio_set", 0, _IOPRIO_WHO_USER)]
@@ -131,9 +131,9 @@ def _deny_by_argument(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
 
 
 def _deny_opening(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
-    """Deny to empty a file while opening it to read, to open a file for ioctl alone, and to make setuid files.
+    """Deny emptying a file while opening it to read, opening a file for ioctl alone, and making setuid files.
 
-    Older versions of Landlock see neither of the first two.
+    Older versions of Landlock do not see the first two.
     """
     denied = pyseccomp.ERRNO(errno.EPERM)
     for call, flags in (("open", 1), ("openat", 2)):
@@ -149,7 +149,7 @@ def _deny_opening(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
 
 
 def _deny_signals(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
-    # Landlock denies them from its sixth version only
+    # Landlock denies signals only from its sixth version on
     for call in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
         rules.add_rule(pyseccomp.ERRNO(errno.EPERM), call, pyseccomp.Arg(0, pyseccomp.NE, OWN_PID))
 

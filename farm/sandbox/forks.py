@@ -21,14 +21,14 @@ from farm.sandbox.forkserver import MAX_BYTES, Order, Reap
 from farm.sandbox.policy import SandboxError
 
 _MAX_END_S = 5.0
-# the server imports before it answers, on a machine that others use too
+# long, because the server imports its modules before the first answer, and other processes may keep the machine busy
 _MAX_ANSWER_S = 60.0
 # a server ends after this time without an order
 _IDLE_S = 30.0
 
 
 class ServerGoneError(SandboxError):
-    """The fork server has ended or cannot be reached; a fresh interpreter can be used in its place."""
+    """The fork server has ended or cannot take the order; the caller can use a fresh interpreter instead."""
 
 
 class ForkedChild:
@@ -54,7 +54,7 @@ class ForkedChild:
 
 
 class ForkServer:
-    """One server process with its socket. Any thread may send orders: a lock keeps them apart."""
+    """One server process with its socket. Any thread may send orders: they are sent and answered one at a time."""
 
     def __init__(self, modules: Sequence[str], *, env: Mapping[str, str], idle_s: float = _IDLE_S) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -63,7 +63,7 @@ class ForkServer:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "farm.sandbox.forkserver", str(theirs.fileno()), str(idle_s), *modules],
-                # threads of a library do not live on in a fork
+                # a fork does not keep the threads of a library
                 env={**env, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

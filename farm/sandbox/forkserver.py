@@ -1,11 +1,11 @@
-"""The fork server's own process: imports what is slow to import once, then forks a confined child for each order.
+"""The fork server's own process: it imports slow modules once, then forks a confined child for each order.
 
     python -P -m farm.sandbox.forkserver FD SECONDS MODULE[:FUNCTION]…
 
-It has no secret of ours, reads no model, and ends when the socket FD is closed at the other end; its children end with
-it. With nothing to do for SECONDS it ends by itself: its imports are 60 MB of memory. Orders are JSON: {orders,
-function, env, cwd} with the descriptors of stdin, stdout, stderr and the reply, answered by {pid}; or {reap: pid},
-answered by {exit_code, cpu_s, peak_bytes}.
+The server has none of our secrets and reads no model. It ends when the other end of the socket FD is closed, and its
+children end with it. After SECONDS without children and orders it ends by itself, because its imports take 60 MB of
+memory. Orders are JSON. {orders, function, env, cwd}, with the descriptors of stdin, stdout, stderr and the reply, is
+answered by {pid}, and {reap: pid} by {exit_code, cpu_s, peak_bytes}.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class Reap(TypedDict):
 
 
 def main() -> None:
-    """Import the modules, then answer orders until the other end is closed or no order came for SECONDS."""
+    """Import the modules, then answer orders until the other end is closed, or SECONDS pass without child or order."""
     children = 0
     with socket.socket(fileno=int(sys.argv[1])) as line:
         line.settimeout(float(sys.argv[2]))
@@ -50,7 +50,7 @@ def main() -> None:
             imported = importlib.import_module(module)
             if function:
                 getattr(imported, function)()
-        # what is shared with every child stays shared: the collector writes into the objects it looks at
+        # the collector writes into objects that it visits; frozen ones keep sharing their memory with every child
         gc.collect()
         gc.freeze()
         while True:
@@ -124,7 +124,7 @@ def _become(order: Order, descriptors: list[int], ready_end: int) -> NoReturn:
 
 def _install_descriptors(descriptors: list[int]) -> None:
     """Give stdin, stdout, stderr and the reply the numbers 0 to 3 and close everything else."""
-    # out of the way first: a number that is wanted may be taken by another of them
+    # first move them out of the way: one of them may have a number that another needs
     high = [os.dup(descriptor) for descriptor in descriptors]
     while min(high) <= REPLY_FD:
         high = [os.dup(descriptor) for descriptor in high]

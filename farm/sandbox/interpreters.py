@@ -1,10 +1,10 @@
-"""Lists the paths that a Python interpreter needs: of its environment, and of the installation that it is based on."""
+"""Lists the paths that a Python interpreter needs from its environment and from the installation beneath it."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-# headers: a framework that compiles a model compiles against them
+# `include`, because a framework that compiles a model needs Python's headers
 _PARTS = ("bin", "include", "lib", "lib64", "pyvenv.cfg")
 
 

@@ -11,7 +11,7 @@ from farm.sandbox.policy import Level, Policy, SandboxError
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
 
-# What any program needs of the system: its libraries, and the machine's description.
+# the parts of the system that any program needs: libraries, and the description of the machine
 _SYSTEM = (
     *("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin", "/opt/rocm", "/opt/intel", "/sys"),
     *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/os-release"),
@@ -23,14 +23,14 @@ _GPU = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvid
 
 
 def make_confined_command(argv: Sequence[str], *, policy: Policy, level: Level, cwd: Path) -> list[str]:
-    """Put the launcher, and at level bubblewrap bwrap too, in front of `argv`; this process must start the result.
+    """Return the command that runs `argv` by the launcher, for bubblewrap inside bwrap. This process must start it.
 
     Raises SandboxError where the first word of `argv` is no absolute path or the policy cannot be enforced here.
     """
     if not os.path.isabs(argv[0]):
         raise SandboxError(f"The command {argv[0]!r} is not an absolute path; give the program by its full path.")
     orders = format_launcher_orders(policy, level, starter=os.getpid())
-    # the link itself is kept: a virtual environment's interpreter finds its packages by the name it was called by
+    # do not resolve the link: a virtual environment's interpreter finds its packages by the path it was called by
     launcher = [sys.executable, "-I", "-S", str(LAUNCHER), orders, *argv]
     if level != "bubblewrap":
         return launcher
@@ -54,7 +54,7 @@ def format_launcher_orders(policy: Policy, level: Level, *, starter: int) -> str
         )
     if level == "landlock":
         lines.append("landlock yes")
-    if level != "bubblewrap":  # there its parent has another number inside
+    if level != "bubblewrap":  # inside bwrap, its parent has another number
         lines.append(f"starter {starter}")
     if policy.counts is not None:
         lines.append(f"count {policy.counts}")
@@ -75,7 +75,7 @@ def _list_paths(policy: Policy) -> Iterator[tuple[str, Path]]:
     for path in policy.listed:
         yield "list", path
     for path in policy.read_write:
-        if path.is_symlink():  # an earlier child may have put it in the place of its folder
+        if path.is_symlink():  # an earlier child may have replaced its folder by a link
             raise SandboxError(f"The folder {str(path)!r} to write in is a link; give the folder itself.")
         yield "rw", path
     yield "dev", Path("/dev/null")
@@ -87,9 +87,9 @@ def _list_paths(policy: Policy) -> Iterator[tuple[str, Path]]:
 
 def _list_limits(policy: Policy) -> Iterator[tuple[str, int]]:
     yield "CORE", 0
-    # a pipe holds 64 KiB outside the child's own memory; a driver opens hundreds of files a GPU
+    # few, because each pipe holds 64 KiB outside the child's own memory; but GPU drivers open hundreds of files a GPU
     yield "NOFILE", 4096 if policy.devices else 512
-    # signals and timers that wait, which are limited for all processes of the user together
+    # pending signals and timers, which the system limits for all processes of the user together
     if sys.platform == "linux":
         yield "SIGPENDING", 1024
     if policy.address_space_bytes is not None:
@@ -101,7 +101,7 @@ def _list_limits(policy: Policy) -> Iterator[tuple[str, int]]:
 
 
 def _make_bubblewrap_command(policy: Policy, cwd: Path) -> list[str]:
-    """Make the command line of bwrap: name spaces of its own, with nothing but the policy's paths in view."""
+    """Make the command line of bwrap: it makes new name spaces, in which only the policy's paths exist."""
     program = shutil.which("bwrap")
     if program is None:
         raise SandboxError("The program bwrap is not on the PATH; install bubblewrap or take level landlock.")
@@ -113,7 +113,7 @@ def _make_bubblewrap_command(policy: Policy, cwd: Path) -> list[str]:
             continue
         option = {"ro": "--ro-bind-try", "rw": "--bind-try", "dev": "--dev-bind-try"}[kind]
         real_path = os.path.realpath(path)
-        # at its own name too, where that is a link: programs are called by it
+        # a link also keeps its own name, because programs are called by it
         for name in dict.fromkeys((os.path.abspath(path), real_path)):
             words += [option, real_path, name]
     return [*words, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(cwd), "--"]

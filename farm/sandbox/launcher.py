@@ -1,9 +1,9 @@
 """Confines its own process, then becomes the command. It is run by path with `python -I -S` and imports very little.
 
 argv: this file, the orders (lines of `key value`), then the command. Orders: `ro`, `rw`, `dev` and `list` name paths,
-`limit` a resource and its value, `bpf` the seccomp program in hex, `own` the word in it that stands for this process,
-`count` an event to count, `landlock` that Landlock must apply, `abi` its newest version to use, `starter` its parent's
-id. When anything fails, the command is not run, and the exit code is 125.
+`limit` a resource and its value, `bpf` the seccomp program in hex, `own` the word in it that is replaced by the id of
+this process, `count` an event to count, `landlock` that Landlock must apply, `abi` the newest version of it to use,
+`starter` the id of the parent. If anything fails, the command is not run, and the exit code is 125.
 Landlock: Linux's Documentation/userspace-api/landlock.rst. seccomp: seccomp(2).
 """
 
@@ -34,12 +34,12 @@ _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _REMOVE_DIR, _REMOVE_FILE = (1 << bit for bit in range(6))
 _MAKE_DIR, _MAKE_REG, _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 7, 1 << 8, 1 << 13, 1 << 14, 1 << 15
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
-# no links, sockets or devices: a later reader of the folder would follow them
+# without the rights to make links, sockets and devices: a later reader of the folder would follow them
 _WRITE = _READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _REFER | _TRUNCATE
 _DEVICE = _READ_FILE | _READ_DIR | _WRITE_FILE | _IOCTL_DEV
 _ACCESS = {"ro": _READ, "rw": _WRITE, "dev": _DEVICE, "list": _READ_DIR}
 _ON_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
-# what each version of Landlock can refuse: the number of file rights known to it
+# the number of file rights that each version of Landlock knows
 _RIGHTS_OF_ABI = {1: 13, 2: 14, 3: 15, 4: 15}
 _RIGHTS_NOW = 16
 _NET_TCP = 3  # bind and connect, from version 4
@@ -97,7 +97,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _drop_capabilities() -> None:
-    """Take root's capabilities away from the next exec, except that over file modes, which the policy limits."""
+    """Let the next exec lose root's capabilities, except the one to ignore file modes, whose use the policy limits."""
     if os.geteuid() != 0:
         return
     capability = 0
@@ -157,7 +157,7 @@ def _allow_path(ruleset: int, path: str, access: int) -> None:
 
 
 def _apply_landlock(paths: list[tuple[str, str]], *, newest: int) -> None:
-    """Apply Landlock as far as the kernel knows it: files always; TCP, abstract sockets and signals on newer ones."""
+    """Apply Landlock as far as the kernel supports it: to files, and on newer kernels to TCP, sockets and signals."""
     version = min(read_landlock_version(), newest)
     if version == 0:
         raise OSError("this kernel has no Landlock")
@@ -169,7 +169,7 @@ def _apply_landlock(paths: list[tuple[str, str]], *, newest: int) -> None:
     ruleset = _syscall(_LANDLOCK_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
     for kind, path in paths:
         _allow_path(ruleset, path, _ACCESS[kind] & handled)
-    # held open over exec, as the rule belongs to this directory entry, which the kernel may otherwise drop
+    # kept open over exec: the rule belongs to this directory entry, which the kernel may drop when nobody uses it
     process_folder = os.open(f"/proc/{os.getpid()}", os.O_PATH)
     os.set_inheritable(process_folder, True)
     _allow_path(ruleset, f"/proc/{os.getpid()}", (_READ_FILE | _READ_DIR) & handled)
@@ -178,7 +178,7 @@ def _apply_landlock(paths: list[tuple[str, str]], *, newest: int) -> None:
 
 
 def _install_filter(code: bytes, own_word: int) -> None:
-    """Install the program without switching on speculation barriers, which would slow what is measured."""
+    """Install the program, without the speculation barriers that would slow down what is measured."""
     process_id = os.getpid().to_bytes(4, sys.byteorder)
     word = own_word.to_bytes(4, sys.byteorder)
     code = b"".join(
@@ -192,9 +192,9 @@ def _install_filter(code: bytes, own_word: int) -> None:
 
 
 def _open_counter(event: str) -> None:
-    """Open a counter of this thread in user mode, where the system lets it; the command finds it by its number.
+    """Open a counter of this thread in user mode, and put its descriptor into ONNXFARM_COUNTER_FD.
 
-    Call this before the filter is installed, which lets the child open no other.
+    Nothing happens where the system does not allow it. Call this before the filter, which denies opening counters.
     """
     kind, config = _EVENTS[event]
     event_struct = _Event(kind, ctypes.sizeof(_Event), config, 0, 0, _READ_TIMES, _USER_MODE_ALONE)
@@ -218,7 +218,8 @@ def parse_orders(text: str) -> Orders:
 def confine(orders: Orders) -> None:
     """Apply the orders to this process, which cannot be undone. Raises OSError, ValueError or KeyError on failure."""
     _prctl(_PR_SET_PDEATHSIG, 9)
-    # not compared with process 1, which may have started it in a container; bubblewrap ends it in its own name space
+    # comparing with process 1 would not do: in a container, that process may be the starter. In bubblewrap's name space
+    # there is no such order, and bwrap itself ends the child
     starter = orders.get("starter")
     if starter and os.getppid() != int(starter[0]):
         raise OSError(f"its parent is gone: process {starter[0]} started it, and it is a child of {os.getppid()}")

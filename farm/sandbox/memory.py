@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-# a kernel stack of 16 KiB and the thread's own structures
+# what the kernel holds for a thread: a stack of 16 KiB and other structures
 _THREAD_BYTES = 32 << 10
 _LINES = ("VmHWM:", "VmRSS:", "VmSwap:", "VmPTE:", "Threads:")
 
@@ -16,7 +16,7 @@ class Memory:
 
     # the highest resident size since the last exec
     resident: int = 0
-    # what the kernel holds for them now, and what was swapped out, so that no child can hide memory there
+    # what the kernel holds for them now, and memory that was swapped out: otherwise a child could hide memory there
     kernel: int = 0
 
     def __add__(self, other: "Memory") -> "Memory":
@@ -39,7 +39,7 @@ def read_process_memory(pid: int) -> Memory:
 
 
 def read_group_memory(group: int) -> Memory:
-    """Sum the memory of all processes of the group, which a child cannot leave, as it can leave its parent."""
+    # by group, because a process can leave its parent, and the filter keeps it from leaving its group
     return sum(map(read_process_memory, _list_members(group)), Memory())
 
 

@@ -16,7 +16,7 @@ from farm.sandbox.policy import Level, Policy, SandboxError
 from farm.sandbox.watch import Limits, RunningChild, Watch
 
 REPLY_FD = "ONNXFARM_REPLY_FD"
-# the default of `max_reply_bytes`
+# how long a reply may be unless `max_reply_bytes` says otherwise
 MAX_REPLY_BYTES = 8 << 20
 
 
@@ -24,7 +24,7 @@ class LaunchOptions(TypedDict, total=False):
     """Options of one launch beside its policy."""
 
     stdin: bytes
-    # the child's whole environment: nothing is inherited, so that no secret of ours is
+    # the child's whole environment: nothing is inherited, so that the child gets no secret of ours
     env: Mapping[str, str]
     cwd: Path
     max_reply_bytes: int
@@ -33,9 +33,10 @@ class LaunchOptions(TypedDict, total=False):
 
 
 def run_confined(argv: Sequence[str], *, policy: Policy, timeout_s: float, **options: Unpack[LaunchOptions]) -> Ending:
-    """Do what `farm.sandbox.child.run_command` does, for a policy that names its level.
+    """Run a command in a confined child, at the level that the policy names, and return how the child ended.
 
-    Raises SandboxError where the child cannot be started or confined, ValueError where the policy names no level.
+    The child is killed after `timeout_s` seconds. Raises SandboxError where it cannot be started or confined, and
+    ValueError for a policy without a level.
     """
     level = policy.level
     if level is None:
@@ -71,7 +72,8 @@ def watch_child(
 ) -> Ending:
     """Call `start` with the descriptors of the child's stdin and reply, then wait for the end of that child.
 
-    `stdin` is all that the child can read there. Raises SandboxError where it cannot be started or confined.
+    `stdin` is the whole content of its standard input. Raises SandboxError where the child cannot be started or
+    confined.
     """
     with contextlib.ExitStack() as stack:
         stdin_file = stack.enter_context(tempfile.TemporaryFile())
@@ -96,7 +98,8 @@ def choose_working_folder(policy: Policy) -> Path:
 
 
 def make_environment(policy: Policy) -> dict[str, str]:
-    """Make the whole environment of a child: home and temporary folder are the first that it may write in, else `/`."""
+    """Make the whole environment of a child. Its home and its temporary folder are the first folder that it may write
+    in, or else `/`."""
     home = str(policy.read_write[0]) if policy.read_write else "/"
     return {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -104,7 +107,7 @@ def make_environment(policy: Policy) -> dict[str, str]:
         "HOME": home,
         "TMPDIR": home,
         "PYTHONDONTWRITEBYTECODE": "1",
-        # a wheel must neither start a thread of its own nor try the network
+        # ONNX Runtime's telemetry would start a thread and try the network
         "ORT_DISABLE_TELEMETRY": "1",
     }
 

@@ -1,7 +1,7 @@
 """Safe access to a folder that a child could write to: only plain files are read, by names that we choose.
 
-A child never answers with a path. Callers name a file themselves, or give a pattern of names. They get plain files
-only: links are not followed, pipes are not waited for, and a file with a second hard link is refused.
+Paths never come from the child: callers name a file themselves, or give a pattern of names. They get plain files only:
+links are not followed, pipes are not waited for, and a file with a second hard link is refused.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from farm.sandbox.policy import SandboxError
 
-# more entries in a folder are taken for an attack
+# a folder with more entries is treated as an attack
 MAX_ENTRIES = 20_000
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -79,7 +79,7 @@ def open_plain_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def copy_file_into(source: Path, target: Path) -> Path:
-    """Copy a file of ours into a child's folder, in place of whatever is at `target`, and return `target`."""
+    """Copy a file of ours into a child's folder, and return `target`. Anything at `target` is removed first."""
     remove_path(target)
     with source.open("rb") as original, target.open("xb") as copy:
         shutil.copyfileobj(original, copy, 1 << 20)

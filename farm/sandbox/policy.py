@@ -20,11 +20,11 @@ class Policy:
     # files and folders, in addition to the system's libraries
     read_only: tuple[Path, ...] = ()
     read_write: tuple[Path, ...] = ()
-    # folders of which only the names can be seen
+    # folders in which the child sees only the names of files
     listed: tuple[Path, ...] = ()
-    # resident memory, enforced by the watch
+    # limit of resident memory, enforced by the watch
     memory_bytes: int | None = None
-    # the kernel's own limit; None for GPU runtimes, which reserve far more than they use
+    # limit of the address space, enforced by the kernel; None for GPU runtimes, which reserve far more than they use
     address_space_bytes: int | None = None
     file_bytes: int | None = 8 << 30
     cpu_s: float | None = None
@@ -32,7 +32,8 @@ class Policy:
     processes: bool = False
     # whether it may open the GPU's device files
     devices: bool = False
-    # what a counter of its main thread in user mode counts; the child inherits it open where the machine allows it
+    # the event that a counter of the child's main thread counts in user mode; the child inherits the open counter where
+    # the machine allows one
     counts: Counts | None = None
-    # None: the strongest that works here; "none" only where the process has accepted that (farm/sandbox/unconfined.py)
+    # None: the best level that works here, or "none" where the process accepts that (farm/sandbox/unconfined.py)
     level: Level | None = None

@@ -10,10 +10,11 @@ OTHERS: Final = 0o077
 
 
 def make_private(folder: Path) -> None:
-    """Make the folder where it is missing, and close it to everybody but its owner.
+    """Make the folder if it is missing, and close it to everybody but its owner.
 
-    Sets this process's umask too, so that all it writes from now on is private. A folder that cannot be closed, such as
-    a container's volume, stays open, and the log says so. Raises OSError where the folder cannot be made.
+    This also sets the umask, so that all files that this process writes from now on are private. A folder that cannot
+    be closed, such as a container's volume, stays open, and the log says so. Raises OSError where the folder cannot be
+    made.
     """
     os.umask(OTHERS)
     folder.mkdir(parents=True, exist_ok=True)

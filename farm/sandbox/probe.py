@@ -1,10 +1,10 @@
-"""Run by path in a confined child: tries what must not work, and answers which of it did.
+"""Run by path in a confined child: it tries actions that must be refused, and answers which of them worked.
 
     python -I -S probe.py SECRET READABLE OUTSIDE VICTIM
 
-SECRET is a file that it may not read, READABLE one that it may read and not change, OUTSIDE a folder that it may not
-write in, VICTIM a process of the same user. Every attempt is harmless where it works: it sets what is set already, or
-touches what was made for it. The answer is JSON: {"tried": names, "worked": names}.
+SECRET is a file that the child may not read, READABLE one that it may read but not change, OUTSIDE a folder that it may
+not write in, VICTIM the id of a process of the same user. An attempt that works does no harm: it sets a value that is
+set already, or touches files that were made for the probe. The answer is JSON: {"tried": names, "worked": names}.
 """
 
 import ctypes
@@ -51,7 +51,10 @@ def call_kernel(name: str, *words: object) -> None:
 
 
 def list_attempts(secret: str, readable: str, outside: str, victim: int) -> dict[str, Callable[[], object]]:
-    """Return all that is tried, by its name: each call raises OSError where it is refused. Nothing is tried here."""
+    """Map the name of each attempt to a function that makes it, and raises OSError where it is refused.
+
+    Nothing is tried yet.
+    """
     return {
         **_make_file_attempts(secret, readable, outside),
         **_make_planting_attempts(),
@@ -122,7 +125,7 @@ def _signal_by_pipe(victim: int) -> None:
 
 
 def _set_limit(victim: int) -> None:
-    # by the C library's `prlimit`, as Python's looks at the process first; the limit stays as it is
+    # by the C library's `prlimit`, because Python's checks the process first; the limit is not changed
     limit = (ctypes.c_uint64 * 2)()
     check_call(libc.prlimit(victim, resource.RLIMIT_CORE, None, ctypes.byref(limit)))
 
@@ -137,7 +140,7 @@ def _make_kernel_attempts() -> dict[str, Callable[[], object]]:
     return {
         **{f"open a socket ({name})": partial(socket.socket, getattr(socket, name)) for name in families},
         "make a pair of sockets": socket.socketpair,
-        # on what is no socket: nothing comes of them, but for who refuses
+        # called with a descriptor that is no socket: they fail in any case, and the error shows whether a filter did it
         **{f"ask the network by {name}": partial(call_kernel, name, 0, *words) for name, words in NETWORK.items()},
         "share memory by System V": _share_memory,
         "share a queue by System V": lambda: libc.msgctl(check_call(libc.msgget(0, _IPC_CREATE)), _IPC_REMOVE, None),
@@ -182,7 +185,7 @@ def _make_queue() -> None:
 
 
 def main() -> None:
-    """Make every attempt and answer which of them worked."""
+    """Make every attempt, and write to the reply's pipe which of them worked."""
     secret, readable, outside, victim = sys.argv[1:]
     tried = list_attempts(secret, readable, outside, int(victim))
     worked = [name for name, attempt in tried.items() if _works(attempt)]

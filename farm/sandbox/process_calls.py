@@ -1,19 +1,19 @@
 """Filters system calls that name a process by its id: a process may name itself and no other.
 
-libseccomp compares an argument with one value a rule, and these take two: 0 and the caller's own number, which both
-mean the caller. So the instructions are written here, in front of libseccomp's. Only the lower half of an argument
-counts, because that is all the kernel reads of an `int`. A thread's number is refused too: a filter cannot know whose
-it is.
+A rule of libseccomp compares an argument with one value, but two values mean the caller here: 0 and its own number. So
+this module writes the instructions itself, and they come before libseccomp's. Only the lower half of an argument
+counts, because the kernel reads no more of an `int`. The number of a thread is refused too, because a filter cannot
+know whose thread it is.
 """
 
 import errno
 import struct
 from collections.abc import Callable
 
-# Stands for the child's own process number, which the launcher writes over it.
+# a placeholder, which the launcher replaces by the child's own process number
 OWN_PID = 0x5A17C0DE
 
-# which argument is the number of a process
+# which argument of a call, from 0, is the number of a process
 _NUMBERED = {
     "prlimit64": 0,
     "sched_setaffinity": 0,
@@ -24,7 +24,7 @@ _NUMBERED = {
     "ioprio_set": 1,
 }
 
-# linux/bpf_common.h, by its words
+# linux/bpf_common.h: codes of instructions
 _LOAD, _EQUALS, _ALWAYS, _RETURN = 0x20, 0x15, 0x05, 0x06
 # linux/seccomp.h: places in `struct seccomp_data`
 _CALL, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
@@ -32,7 +32,7 @@ _DENIED = 0x00050000 | errno.EPERM
 
 
 def build_instructions(find_number: Callable[[str], int], architecture: int) -> bytes:
-    """Build the BPF instructions, which come before libseccomp's: calls that they do not deny go on to those.
+    """Build the BPF instructions. Calls that they do not deny go on to libseccomp's, which follow them.
 
     `find_number` returns a system call's number by its name, negative where the architecture has no such call.
     """

@@ -1,7 +1,8 @@
 """Whether children of this process may run unconfined where no level of confinement works.
 
-They may not unless the process accepts it: a farm whose operator owns every model, an agent that then takes only its
-owner's models, or a command on the user's own file. Such a process is warned once, before its first unconfined child.
+They may not, unless the process accepts it. A farm does so if its operator owns every model, an agent if it then takes
+only its owner's models, and a command on the user's own file. Such a process is warned once, before its first
+unconfined child.
 """
 
 import threading
@@ -36,7 +37,10 @@ def refuse_unconfined() -> None:
 
 
 def require_unconfined_accepted(reason: str) -> None:
-    """Raise NoSandboxError unless unconfined children were accepted; report the reason at the first such call."""
+    """Raise NoSandboxError with this reason unless this process accepts unconfined children.
+
+    If it accepts them, the first call reports the reason.
+    """
     global _was_reported
     with _lock:
         if _accepted is None:

@@ -26,21 +26,21 @@ _NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "Failed to a
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What the watch enforces, in seconds and bytes; None where there is no limit."""
+    """The limits that the watch enforces, in seconds and bytes; None where there is no limit."""
 
     wall_s: float
     cpu_s: float | None
     memory_bytes: int | None
     address_space_bytes: int | None
     reply_bytes: int
-    # whether the child may start others, whose memory counts too
+    # whether the child may start others, whose memory then counts too
     is_group: bool = False
-    # whether a program runs the child, and reports a signal as the exit code 128 + signal
+    # whether another program runs the child, and reports a signal by the exit code 128 + signal
     is_wrapped: bool = False
 
 
 class RunningChild:
-    """A running child that any thread may kill. Its clock can be stopped while it waits for another process."""
+    """A running child, which any thread may kill. Its time limit can be paused while it waits for another process."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -55,7 +55,7 @@ class RunningChild:
             self._waits_since = time.monotonic()
 
     def start_clock(self) -> None:
-        """Restart the stopped clock; do nothing where it runs."""
+        """Let the time limit count again; do nothing where the clock runs."""
         with self._lock:
             if self._waits_since is not None:
                 self._waited_s += time.monotonic() - self._waits_since
@@ -209,7 +209,10 @@ class Watch:
         )
 
     def _find_peak_bytes(self, kernel_peak: int) -> int | None:
-        """Return the peak memory in bytes, None where the kernel's is the parent's and memory was read too rarely."""
+        """Return the peak memory in bytes; None where it could not be measured.
+
+        A child inherits its parent's peak, so that a smaller one of its own is known only from enough readings.
+        """
         if kernel_peak > self._own_peak:
             return max(kernel_peak, self._peak_bytes)
         return self._peak_bytes if self._memory_reads >= _MIN_MEMORY_READS else None

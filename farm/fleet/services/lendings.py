@@ -17,7 +17,7 @@ def share(*, node: Node, by: User, teams: list[str]) -> Node:
     The node measures for a team once an admin of that team agrees; where `by` is one, it is agreed at once. Teams that
     were offered it before are not asked again, whatever they answered, unless the lending lapsed and `by` belongs to
     the team. The node's own team is ignored. Raises NotAllowed for anybody who does not manage the node, Missing for a
-    new team that `by` does not belong to, and Conflict for a retired node that `by` offers to a team of their own.
+    new team that `by` does not belong to, and Conflict for a retired node that is new to a team that `by` manages.
     """
     check_manages(node, by)
     lendings = {lending.team.name: lending for lending in node.lendings.select_related("team")}
