@@ -1,4 +1,4 @@
-"""Accounts in Django's admin: for the administrator of the installation. Secrets are never shown, having no copy."""
+"""Accounts in Django's admin, for administrators of the installation. Secrets are not stored, so it shows none."""
 
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin

@@ -33,9 +33,10 @@ class Invited(NamedTuple):
 
     user: User
     role: str
-    # signs a new person in once; None for a person with an open account, as its holder could sign in as them
+    # a one-time sign-in link, for a person whose account is new or was opened again. None for any other, because the
+    # inviter could sign in as them; None also where links are switched off
     link: str | None = None
-    # to be accepted; None for a member of the team
+    # the invitation that the person has to accept; None for a member of the team
     invitation: Invitation | None = None
 
 

@@ -102,10 +102,12 @@ def memberships_in(team: Team) -> QuerySet[Membership]:
 
 
 def open_invitations_of(user: User) -> QuerySet[Invitation]:
+    """Return the invitations that the user can still answer; expired and lapsed ones are left out."""
     return user.invitations.answerable().select_related("team", "invited_by")
 
 
 def open_invitations_into(team: Team) -> QuerySet[Invitation]:
+    """Return the team's invitations that can still be answered, by user name; expired and lapsed ones are left out."""
     return team.invitations.answerable().select_related("user", "invited_by").order_by("user__username")
 
 
@@ -123,6 +125,7 @@ def membership(user: User, team: Team) -> Membership | None:
 
 
 def tokens_of(user: User) -> QuerySet[Token]:
+    """Return all tokens of the user, revoked and expired ones too; the newest first."""
     return user.tokens.select_related("team")
 
 
@@ -177,6 +180,7 @@ def shares_visible_to(user: Anyone) -> QuerySet[Share]:
 
 
 def open_shares(user: Anyone) -> QuerySet[Share]:
+    """Return the links of all the user's teams that still open (`Share.is_open`); the newest first."""
     is_open = {"revoked_at": None, "expires_at__gt": timezone.now(), "created_by__is_active": True}
     return shares_visible_to(user).filter(**is_open)
 

@@ -23,12 +23,12 @@ from farm.base.secrecy import HINT_LENGTH, LINK_PREFIX, SHARE_PREFIX, TOKEN_PREF
 TOKEN_DAYS = 365
 TOKEN_LIFE = timedelta(days=TOKEN_DAYS)
 LINK_LIFE = timedelta(hours=1)
-# the first team: of the person who starts a farm, and of the node that starts with it
+# the name of the first team, to which the person who starts a farm and the node on its machine belong
 OWNERS_TEAM = "home"
 # `last_used_at` is rewritten at most this often
 USE_INTERVAL = timedelta(minutes=1)
 SHARE_DAYS = 365
-# the minutes of a thousand nodes
+# the minutes of a day on a thousand nodes
 MAX_DAILY_MINUTES = 1440 * 1000
 
 

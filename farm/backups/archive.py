@@ -126,7 +126,8 @@ class ArchiveReader:
 
     Both raise BackupError for a file that is not a backup, was cut off, or has an unknown member. `check` also raises
     it where the digest of a member is not the one that the end of the file lists. `iterate_members` yields the name and
-    content of all but the small members, in the order of the file; read each before the next one.
+    content of all but the small members, in the order of the file; it reads, and raises, while it is iterated. Read
+    each content before you go on to the next one.
     """
 
     def __init__(self, path: Path) -> None:

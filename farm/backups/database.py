@@ -13,7 +13,7 @@ from django.db.models import Model
 from farm.accounts.models import LinkedAccount
 from farm.backups.problems import BackupError
 
-# tables whose rows Django itself writes as it migrates
+# tables that Django itself fills when it migrates
 MADE_BY_MIGRATING: Final = {"django_migrations", "django_content_type", "auth_permission"}
 Migrations = list[tuple[str, str]]
 # the apps of django-allauth, which farms had until 26 November 2026; only its rows of linked accounts are kept

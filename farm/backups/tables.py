@@ -15,7 +15,7 @@ from django.db.models import BinaryField, JSONField, Model, Value
 
 from farm.backups.problems import BackupError
 
-# rows held in memory at once: documents take megabytes, most other rows are small
+# rows, and bytes of them, held in memory at once: a document takes megabytes, most other rows are small
 ROWS_READ: Final = 200
 ROWS_WRITTEN: Final = 1_000
 BYTES_WRITTEN: Final = 8 << 20
@@ -32,7 +32,7 @@ def write_rows(model: type[Model], target: IO[bytes]) -> int:
     columns = [field.attname for field in model._meta.concrete_fields]
     rows = model._base_manager.order_by("pk").values_list(*columns)
     count = 0
-    # no time in the header, so that the same rows are the same bytes
+    # without a time in the header, the same rows give the same bytes
     with gzip.GzipFile(fileobj=target, mode="wb", compresslevel=4, mtime=0) as file:
         file.write(_dump_line({"columns": columns}))
         for row in rows.iterator(chunk_size=ROWS_READ):

@@ -14,10 +14,10 @@ from typing import IO, NamedTuple, NotRequired, TypedDict
 from farm.base.asgi import Scope, read_header
 from farm.base.refusals import Invalid, TooLarge, TooSlow
 
-# a longer body goes to a temporary file, in pieces large enough for a call in a thread
+# a longer body goes to a temporary file, in pieces of WRITE_BYTES, so that few calls in a thread are needed
 MAX_BYTES_IN_MEMORY = 64 * 1024
 WRITE_BYTES = 256 * 1024
-# how much of a refused body is read and thrown away, so that its sender reads the answer
+# how much of a refused body is read and thrown away, and for how long, so that its sender reads the answer
 DRAINED_BYTES = 4 * 1024**2
 DRAINED_S = 2.0
 

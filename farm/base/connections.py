@@ -1,7 +1,7 @@
-"""Limits one client connection of a web process: the time and size of its headers, and the pace of its answers.
+"""Limits each client connection of a web process: the time and size of its headers, and the pace of its answers.
 
-uvicorn and httptools have no such limits: a client that sends half a header, or reads nothing of an answer, would
-keep a connection for ever. This overrides internals of uvicorn 0.54, so the minor version is pinned.
+uvicorn and httptools have no such limits: a client that sends half a header, or does not read an answer, would keep a
+connection for ever. This overrides internals of uvicorn 0.54, so its minor version is pinned.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ MAX_HEADER_BYTES = 32 * 1024
 # the connection is closed when a client reads less than this of a waiting answer within STALLED_S
 STALLED_S = 30.0
 MIN_TAKEN_BYTES = 30 * 1024
-# a body in more pieces than this is cut off where they are shorter than this on average: each piece costs a call
+# after MAX_SHORT_PIECES pieces, a body is cut off if they have fewer bytes on average: each piece costs a call
 MAX_SHORT_PIECES = 1000
 MIN_PIECE_BYTES = 256
 TOO_LARGE = (
@@ -31,17 +31,15 @@ class RefusedError(Exception):
 class LimitedProtocol(HttpToolsProtocol):
     """uvicorn's HTTP protocol with limits.
 
-    It closes a connection whose headers take too long or are too large, whose answer is not read, or that pipelines
-    requests.
-
-    Pipelined requests would queue without limit, and no browser, no proxy and no client of ours sends any. Trailers,
-    which nobody sends either, are dropped. A request that asks to upgrade to another protocol is refused.
+    It closes a connection whose headers take too long or are too large, whose body comes in very short pieces, whose
+    answer is not read, or that pipelines requests. Pipelined requests would queue without limit, and no browser, no
+    proxy and no client of ours sends any. Trailers are dropped. A request to upgrade to another protocol is refused.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._is_in_headers = True
-        # since the request began, or since the last of its body came
+        # bytes since the request began, or since the last piece of its body
         self._bytes_outside_body = 0
         self._pieces = self._body_bytes = 0
         self._headers_end: asyncio.TimerHandle | None = None
@@ -117,7 +115,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._watch_answer()
 
     def resume_writing(self) -> None:
-        """Go on with the answer that the client reads again, and stop the clock of STALLED_S."""
+        """Send more of the answer, because the client reads again, and stop the clock of STALLED_S."""
         super().resume_writing()
         if self._stalled is not None:
             self._stalled.cancel()

@@ -1,4 +1,4 @@
-"""Downloads a page, or a file known by its sha256, over HTTP: within limits of size, time and host."""
+"""Downloads pages, and files whose sha256 is known, over HTTP, with limits on size, time and redirects."""
 
 import contextlib
 import hashlib

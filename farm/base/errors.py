@@ -20,7 +20,7 @@ API_ROOT = "/api/"
 CODES = {401: "not_signed_in", 403: "not_allowed", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
 SIGN_IN = "Send a token: Authorization: Bearer ofk_… (make one on the settings page), or sign in."
 DATABASE_AWAY = "The farm's database is not responding; retry in a few seconds."
-# by SQLSTATE; None where Django refused the value before the database, as it does NUL
+# by SQLSTATE; None stands for values that Django refuses before the database sees them, such as NUL
 NOT_STORABLE = {
     None: "characters that cannot be stored, such as NUL",
     "22001": "a text that is too long to be stored",

@@ -1,7 +1,7 @@
 """Reads `X-Forwarded-For` and `X-Forwarded-Proto`, from trusted proxies only.
 
-uvicorn's own middleware takes the first address, which the visitor can choose where a proxy appends (nginx, haproxy);
-the last one is what the proxy next to us has seen itself.
+uvicorn's own middleware takes the first address, which the visitor can choose if a proxy appends to the header, as
+nginx and haproxy do. This one takes the last address, which the proxy next to us has seen itself.
 """
 
 import ipaddress
@@ -9,7 +9,7 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-# as uvicorn and gunicorn call it: addresses, networks, or *
+# the name that uvicorn and gunicorn use: addresses, networks, or *
 SETTING = "FORWARDED_ALLOW_IPS"
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
@@ -19,7 +19,8 @@ class Forwarded:
     """ASGI middleware that takes the client's address and the scheme from the headers of a trusted proxy.
 
     `trusted` lists the addresses or networks of trusted proxies, separated by commas, or is *; None takes it from the
-    environment variable FORWARDED_ALLOW_IPS. Raises SystemExit for an entry that is neither.
+    environment variable FORWARDED_ALLOW_IPS, by default 127.0.0.1. A client on a Unix socket is always trusted. Raises
+    SystemExit for an entry that is neither an address nor a network.
     """
 
     def __init__(self, application: Application, trusted: str | None = None) -> None:

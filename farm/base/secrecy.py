@@ -15,5 +15,5 @@ def make_secret(prefix: str) -> str:
 
 
 def hash_secret(secret: str) -> str:
-    """Return the SHA-256 in hexadecimal; no salt is needed, since our secrets are 256 random bits."""
+    # no salt is needed, because our secrets are 256 random bits
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,7 +1,7 @@
 """Runs Celery's beat in a thread of a worker, with schedules on the monotonic clock.
 
-By default, Celery compares the wall clock with the time at which a task was last sent. If the wall clock is set back an
-hour, the farm would do nothing for an hour.
+By default, Celery compares the wall clock with the time at which a task was last sent: if the wall clock were set back
+an hour, the farm would do nothing for an hour.
 
 The times of the last tasks are only stored in memory (celery.beat:Scheduler). The monotonic clock starts again after a
 reboot, so times from a file would be in the future.
@@ -20,7 +20,6 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def every(seconds: float) -> schedule:
-    """Make a Celery schedule with this period. Changes of the wall clock do not affect it."""
     return schedule(run_every=timedelta(seconds=seconds), nowfun=_now)
 
 
@@ -52,5 +51,5 @@ def add_ticking_option(app: Celery) -> None:
 
 
 def _now() -> datetime:
-    """Return the monotonic clock as a datetime; only differences mean anything."""
+    # only differences of these times mean anything
     return _EPOCH + timedelta(seconds=time.monotonic())

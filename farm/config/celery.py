@@ -11,7 +11,7 @@ from farm.config import beat, broker_transport
 
 broker_transport.register()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "farm.config.settings")
-# else Celery runs Django's checks in each worker, which import all pages, 30 MB, and ignores the results
+# otherwise Celery runs Django's checks in each worker and ignores their results; they import all pages, 30 MB
 os.environ.setdefault("CELERY_SKIP_CHECKS", "yes")
 
 app = Celery("farm")

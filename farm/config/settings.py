@@ -64,7 +64,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LOGIN_URL = "/sign-in/"
 LOGIN_REDIRECT_URL = "/"
 
-# People who come by OpenID Connect
+# Sign-in by OpenID Connect, and by one-time links
 OPENID = environment.read_registration(ENVIRONMENT)
 LOCAL_SIGN_IN = ENVIRONMENT.local_sign_in
 
@@ -85,8 +85,8 @@ TEMPLATES = [
 
 DATABASES = {"default": environment.make_database_settings(ENVIRONMENT.database_url, home=HOME)}
 
-# Pages keep pieces of themselves, with what the reader may do in the key; `large`: whole runs (of 5,000 cells: 50 MB)
-# and long series. Nothing expires: a key names the revision.
+# Pages cache parts of themselves, under a key that holds the rights of the reader. `large` is for whole runs (50 MB for
+# 5,000 cells) and long series. Entries do not expire, because the key names the revision.
 _KEEPING = "dashboard.cache.ProcessCache"
 CACHES: dict[str, dict[str, object]] = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
@@ -94,7 +94,7 @@ CACHES: dict[str, dict[str, object]] = {
     "large": {"BACKEND": _KEEPING, "LOCATION": "large", "OPTIONS": {"MAX_ENTRIES": 12}},
 }
 
-# the stylesheet's words beside those that the administration knows
+# for each level, the class of our stylesheet and that of Django's admin
 MESSAGE_TAGS = {SUCCESS: "good success", ERROR: "bad error"}
 
 LANGUAGE_CODE = "en"
@@ -148,7 +148,7 @@ SECURE_HSTS_SECONDS = 0 if IS_LOCAL else 365 * 24 * 3600
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ENVIRONMENT.behind_proxy else None
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-# HSTS for subdomains and browser preloading bind hosts that are not this farm's to bind
+# HSTS for subdomains, and preloading in browsers, would bind hosts that do not belong to this farm
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 if IS_LOCAL:
     # plain HTTP on loopback: no HSTS, no redirect, cookies without `secure`
@@ -172,7 +172,7 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = TIME_ZONE
-# a tick that waited this long is worthless: the next one is already behind it
+# a tick that has waited this long is dropped, because the next one is already in the queue
 _ticking = {"queue": TICK_QUEUE, "expires": max(5.0, 2 * ENVIRONMENT.tick_s)}
 CELERY_BEAT_SCHEDULER = SCHEDULER
 CELERY_BEAT_SCHEDULE = {
@@ -184,10 +184,10 @@ CELERY_BEAT_SCHEDULE = {
     "look for releases": {"task": "alerts.look_for_releases", "schedule": every(20.0), "options": _ticking},
 }
 
-# seconds between two questions of a page that shows a run being measured; a round of it takes longer
+# the seconds after which a page asks again about a run that is being measured; a round of it takes longer
 LIVE_PERIOD_S = 5
 
-# Telling people. Webhooks go to public addresses only, and to the networks named here.
+# Messages to people. Webhooks may go to public addresses, and to the networks that are named here.
 INDEX_POLL_S = ENVIRONMENT.index_poll_s
 WEBHOOK_NETWORKS = [part.strip() for part in ENVIRONMENT.webhook_networks.split(",") if part.strip()]
 DEFAULT_FROM_EMAIL = ENVIRONMENT.mail_from
@@ -205,6 +205,6 @@ LOGGING = {
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": ENVIRONMENT.log_level},
-    # not a line for each refusal, as strangers may have as many as they like; nor for each tick
+    # no line for each refusal, because strangers can cause any number of them; and none for each tick
     "loggers": {"django.request": {"level": "ERROR"}, "celery.beat": {"level": "WARNING"}},
 }

@@ -11,7 +11,7 @@ from farm.api.metrics import metrics
 from farm.gateway.node_api import node_api
 
 urlpatterns: list[URLResolver | URLPattern] = [
-    # nobody guesses passwords at Django's form: people sign in by link, and there is no other way in
+    # without Django's own form, nobody can guess passwords: people sign in by link or through the identity provider
     path("admin/login/", RedirectView.as_view(url=settings.LOGIN_URL, query_string=True)),
     path("admin/", admin.site.urls),
     path("api/v1/", api.urls),

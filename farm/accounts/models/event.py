@@ -1,4 +1,4 @@
-"""The audit log: who did what to which object, append-only."""
+"""The audit log: who did what to which object. Events are only added, never changed."""
 
 from django.conf import settings
 from django.db import models
@@ -6,7 +6,7 @@ from django.utils import timezone
 
 
 class AuditEvent(models.Model):
-    """One thing that happened. `actor` is null for the farm itself and for strangers."""
+    """One event of the audit log. `actor` is null for what the farm does by itself, and for strangers."""
 
     at = models.DateTimeField(default=timezone.now, editable=False, db_index=True)
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="audit_events")

@@ -1,4 +1,4 @@
-"""Invitations of people who have an account: they come into the team once they accept."""
+"""Invitations of people who have an account: they become members of the team when they accept."""
 
 from typing import Self
 
@@ -29,7 +29,7 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
 
 
 class Invitation(models.Model):
-    """What an admin of a team offers a person, who answers it."""
+    """An offer to a person to join a team in a role, made by an admin of that team."""
 
     team = models.ForeignKey("accounts.Team", models.CASCADE, related_name="invitations")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="invitations")

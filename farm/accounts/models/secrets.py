@@ -34,6 +34,7 @@ class Token(models.Model):
 
     @property
     def is_valid(self) -> bool:
+        """Whether it is neither revoked, expired nor dormant, and the account of its person is active."""
         return (
             not self.is_dormant and self.revoked_at is None and self.expires_at > timezone.now() and self.user.is_active
         )

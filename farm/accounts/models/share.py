@@ -31,6 +31,7 @@ class Share(models.Model):
 
     @property
     def by(self) -> str:
+        """The user name of the link's creator."""
         return self.created_by.username
 
     @property

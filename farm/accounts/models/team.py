@@ -60,7 +60,7 @@ class Team(models.Model):
     quota_bytes = models.PositiveBigIntegerField(default=DEFAULT_QUOTA_BYTES)
     # whether runs that a person asked for come before the farm's own on the team's nodes
     puts_people_first = models.BooleanField(default=True, db_default=True)
-    # minutes that nodes may measure for it in a day, its searches and watches included; null: as many as they take
+    # minutes that nodes may measure for it in a day, its searches and watches included; null: no limit
     daily_minutes = models.PositiveIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -98,7 +98,7 @@ class Membership(models.Model):
     team = models.ForeignKey(Team, models.CASCADE, related_name="memberships")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=ROLE_CHOICES, default=Role.MEMBER)
-    # by the groups of the identity provider, which also take it away
+    # whether groups of the identity provider gave the role; they then also take it away
     from_groups = models.BooleanField(default=False, db_default=False, editable=False)
     is_chosen = models.BooleanField(default=True, db_default=False, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

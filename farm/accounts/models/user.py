@@ -7,7 +7,7 @@ from django.db import models
 class User(AbstractUser):
     """A person. What they may see follows from their teams.
 
-    `vouched_at`: when the identity provider last let them in; None for somebody who has never come that way.
+    `vouched_at`: when they last signed in through the identity provider; None for a person who never did.
     """
 
     vouched_at = models.DateTimeField(null=True, blank=True, editable=False)

@@ -22,11 +22,11 @@ from farm.accounts.openid.provider import get_registration
 from farm.accounts.openid.registration import CALLBACK, STATE_TTL_S, Registration
 from farm.base.refusals import Away, Invalid, NotAllowed
 
-# asymmetric ones: the client's secret signs nothing
+# asymmetric algorithms only, so that a token that is signed with the client's secret is refused
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 LEEWAY_S: Final = 60
 MAX_ID_TOKEN: Final = 1 << 18
-# key in the session: pending sign-ins of this browser, by their state, as several windows may begin one each
+# key in the session: pending sign-ins of this browser, by their state, because each of several windows may begin one
 PENDING: Final = "openid_begun"
 MAX_PENDING: Final = 10
 Claims = dict[str, Any]
@@ -37,7 +37,7 @@ class UnprovenError(Exception):
 
 
 class Callback(NamedTuple):
-    """What the provider's callback came to. `next_page` is the page that the person asked for before they signed in."""
+    """The result of the callback. `next_page` is the page that the person asked for before they signed in."""
 
     claims: Claims
     id_token: str
@@ -56,7 +56,7 @@ def start_authorization(request: HttpRequest, *, next_page: str) -> str:
     newest = dict(list(request.session.get(PENDING, {}).items())[1 - MAX_PENDING :])
     attempt = {"nonce": nonce, "verifier": verifier, "wanted": next_page, "at": time.time()}
     request.session[PENDING] = {**newest, state: attempt}
-    # consent and the choice of an account are the provider's to ask for
+    # without `prompt`: the provider decides whether it asks for consent or for an account
     parameters = {
         "client_id": registration.client_id,
         "redirect_uri": settings.PUBLIC_URL + CALLBACK,
@@ -160,7 +160,7 @@ class _Exchange:
             "redirect_uri": settings.PUBLIC_URL + CALLBACK,
             "code_verifier": verifier,
         }
-        # Discovery 1.0: without a word about it, it is the header
+        # Discovery 1.0: a provider that lists no methods takes the secret in the header
         methods = self._provider.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         auth = None if "client_secret_post" in methods else (registration.client_id, registration.secret)
         if auth is None:

@@ -71,7 +71,7 @@ def fetch_configuration(registration: Registration) -> dict[str, Any]:
     try:
         configuration = _fetch_document(registration)
     except Away:
-        # so that the sign-in page, which anybody may open, does not wait for a provider that was away a moment ago
+        # anybody may open the sign-in page, and it must not wait again for a provider that was away a moment ago
         cache.set(key, {}, FAILURE_TTL_S)
         raise
     _check_configuration(configuration, registration)

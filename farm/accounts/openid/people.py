@@ -25,7 +25,7 @@ ROLES_BY_STRENGTH = (Role.VIEWER, Role.MEMBER, Role.ADMIN)
 
 
 def issuer_key(issuer: str) -> str:
-    """Return the key of an issuer in LinkedAccount rows, because subjects of another issuer are other people."""
+    # subjects of another issuer are other people
     return "openid-" + hashlib.sha256(issuer.encode()).hexdigest()[:32]
 
 

@@ -81,8 +81,8 @@ class EmbeddedFarm:
         """Start all processes, wait until they are ready, and return how to reach the farm.
 
         `on_pages` is called when the pages answer, before the node is ready. `report` is called every PRINT_EVERY_S
-        seconds with a text about what is waited for. Raises NotPossibleError if there is no broker, and
-        ProcessEndedError if a process ends or takes too long.
+        seconds with a text that names the step and its seconds so far. Raises NotPossibleError if there is no broker,
+        and ProcessEndedError if a process ends or takes too long; only the node may take any time.
         """
         self._report = report
         self.start_broker()
@@ -122,7 +122,6 @@ class EmbeddedFarm:
         return self._serve(WEB, self.plan.port)
 
     def start_tls_servers(self, tls: Tls) -> None:
-        """Start a second server for pages and one for nodes, with TLS, for other machines."""
         self._serve(WEB, tls.port, tls=tls)
         self._serve(GATEWAY, tls.gateway_port, tls=tls)
 
@@ -180,7 +179,6 @@ class EmbeddedFarm:
 
 
 def name_startup_steps(home: Path) -> dict[str, str]:
-    """Return what each step of starting a farm does, in words, by the step's name."""
     was_up = (home / environment.ADDRESSES_FILE).exists()
     return STARTUP_STEPS | {"database": "migrating the database"} if was_up else STARTUP_STEPS
 

@@ -36,7 +36,10 @@ def add_tls(plan: Plan, *, cert: Path, key: Path, port: int) -> Plan:
 
 
 def _read_host_name(cert: Path) -> str:
-    """Return the first host name without a wildcard in the certificate, else the first IP address. Raises as above."""
+    """Return the first host name without a wildcard in the certificate, else its first IP address or common name.
+
+    Raises NotPossibleError.
+    """
     try:
         certificate = x509.load_pem_x509_certificates(cert.read_bytes())[0]
     except OSError as problem:

@@ -211,7 +211,6 @@ class Node(models.Model):
 
     @property
     def all_queues(self) -> tuple[str, ...]:
-        """The queues that the node consumes while nothing keeps it: its own, and one for each tag."""
         return (name_node_queue(str(self.pk)), *(name_tag_queue(tag) for tag in self.all_tags))
 
     @property

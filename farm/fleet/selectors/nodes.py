@@ -41,7 +41,6 @@ def nodes_visible_to(user: Anyone) -> QuerySet[Node]:
 
 
 def nodes_without_logs(user: Anyone) -> QuerySet[Node]:
-    """Return the nodes that the user may see, for lists: the large columns log and self-test are not loaded."""
     return nodes_visible_to(user).defer(*UNREAD)
 
 
@@ -193,7 +192,7 @@ def collect_loads(nodes: Iterable[Node]) -> dict[str, Loads]:
 
 
 def make_node_offer(node: Node) -> NodeOffer:
-    """Describe a node for planning. Its noise is None until it has measured A/A pairs, its margin then the usual one.
+    """Describe a node for planning. Until it has measured A/A pairs, its noise is None and its margin is MARGIN.
 
     The providers that it may try are not filled in here: `node_offers` adds them.
     """

@@ -33,7 +33,6 @@ def estimate_noise_floor(pairs: Sequence[tuple[list[float], float]]) -> NoiseFlo
 
 
 def false_alarms_of_fleet(user: Anyone) -> FalseAlarms | None:
-    """Return the rate of false alarms over all nodes that the user may see; None where none has an A/A pair."""
     counts = Node.objects.visible_to(user).aggregate(alarms=Sum("null_alarms"), pairs=Sum("null_pairs"))
     return margins.estimate_rate(counts["alarms"] or 0, counts["pairs"] or 0)
 

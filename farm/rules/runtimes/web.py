@@ -86,7 +86,6 @@ def is_web(runtime: Runtime) -> bool:
 
 
 def is_release(version: str) -> bool:
-    """Whether a version has the form of a release on npm: three numbers, or a dated build with its commit."""
     return _RELEASE.fullmatch(version) is not None or NPM_BUILD.fullmatch(version) is not None
 
 

@@ -1,4 +1,4 @@
-"""Connects an account of this farm with a person of its identity provider, which nothing else does."""
+"""Connects an account of this farm with a person of its identity provider. There is no other way to do so."""
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
