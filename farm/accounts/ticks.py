@@ -1,4 +1,4 @@
-"""When each periodic task of farm.base.ticks last finished."""
+"""Stores when each periodic task of farm.base.ticks last finished, and how long ago that was."""
 
 import logging
 
@@ -23,6 +23,5 @@ def note_tick(*, name: str, took_s: float, **_: object) -> None:
 
 
 def tick_ages_s() -> dict[str, float]:
-    """Return how many seconds ago each task last finished, by name; tasks that never did are left out."""
     now = timezone.now()
     return {tick.name: max(0.0, (now - tick.ended_at).total_seconds()) for tick in Tick.objects.order_by("name")}

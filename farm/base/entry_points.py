@@ -70,5 +70,6 @@ class Group(Generic[Entry]):
 
 
 def raise_first_problem(problems: Iterable[str]) -> None:
+    """Raise EntryError with the first of these sentences; do nothing where there is none."""
     for problem in problems:
         raise EntryError(problem)

@@ -114,16 +114,19 @@ class Environment(BaseSettings):
 
     @property
     def is_local(self) -> bool:
+        """Whether the farm's public address is an http:// address of this machine."""
         return self.public_url.startswith("http://") and self.public_host in LOCAL_HOSTS
 
     @property
     def hosts(self) -> list[str]:
+        """The hosts for Django's ALLOWED_HOSTS, sorted: those of the setting and of both addresses."""
         named = {host.strip() for host in self.allowed_hosts.split(",")}
         return sorted({*named, self.public_host, urlsplit(self.gateway_url).hostname or ""} - {""})
 
     @property
     def broker_socket(self) -> Path:
-        """The embedded broker's Unix socket: in the home folder, or in the temporary one if that path is too long."""
+        """The embedded broker's Unix socket: in the home folder, or in the system's for temporary files if that path is
+        too long."""
         path = self.home.resolve() / "broker.sock"
         if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
             return path

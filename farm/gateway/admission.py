@@ -93,7 +93,6 @@ class Admission:
         return node
 
     def find_remembered(self, secret: str) -> int | None:
-        """Return the id of the node whose secret this was within KNOWN_S, or None."""
         node_id, expires_at = self._known.get(hash_secret(secret), (None, 0.0))
         return node_id if expires_at > self._clock() else None
 

@@ -1,4 +1,7 @@
-"""Lists the paths that a Python interpreter needs from its environment and from the installation beneath it."""
+"""Lists the paths that a Python interpreter needs from its environment and from the installation beneath it.
+
+Only paths that exist are listed, sorted.
+"""
 
 import os
 from collections.abc import Iterator

@@ -34,7 +34,11 @@ class Tls:
 
 @dataclass(frozen=True)
 class Plan:
-    """Where an embedded farm runs. `port`: of its pages; `gateway_port`: for nodes; both on the loopback address."""
+    """Where an embedded farm runs. `port`: of its pages; `gateway_port`: for nodes; both on the loopback address.
+
+    The processes listen at `url` and `gateway_url`. People use `pages_url` and nodes `nodes_url`, which may be the
+    addresses of a proxy.
+    """
 
     home: Path
     port: int

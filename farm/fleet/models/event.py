@@ -1,4 +1,4 @@
-"""What happened to a node, append-only."""
+"""The log of a node. Old lines of routine events are deleted, and no line is changed."""
 
 from django.conf import settings
 from django.db import models
@@ -8,7 +8,7 @@ from farm.fleet.states import NodeEventKind
 
 
 class NodeEvent(models.Model):
-    """One line of a node's log."""
+    """One line of a node's log. By default the newest comes first."""
 
     node = models.ForeignKey("fleet.Node", models.CASCADE, related_name="events")
     at = models.DateTimeField(default=timezone.now, editable=False)

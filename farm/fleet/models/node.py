@@ -83,7 +83,11 @@ class NodeQuerySet(OwnedQuerySet["Node"]):
 
 
 class Node(models.Model):
-    """A machine that measures."""
+    """A machine that measures.
+
+    `may_take_blocks` asks for an active health, and that the owner's settings allow work now. It may be true while the
+    node is offline. `all_tags` are those of its probe and of its owner, sorted.
+    """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="nodes")
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="nodes")

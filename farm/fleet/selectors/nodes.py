@@ -1,4 +1,7 @@
-"""Reads nodes, trials and lendings, for people, the gateway and planning."""
+"""Reads nodes, trials and lendings, for people, the gateway and planning.
+
+Nodes come in the order of their ids; events, trials and lendings come newest first.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta

@@ -119,6 +119,7 @@ def refusal(runtime: Runtime, *, allowed: Collection[str] = ()) -> str | None:
 
 
 def is_known(distribution: str, allowed: Collection[str] = ()) -> bool:
+    """Whether a package is in the farm's list or allowed by name; third-party plug-ins are not in the list."""
     return distribution in _LISTED or distribution in package_names(allowed)
 
 

@@ -30,7 +30,11 @@ class Launched(Protocol):
 
 @dataclass(frozen=True)
 class Engine:
-    """One engine."""
+    """One engine. Its methods have defaults, which engines override.
+
+    `describe` names a runtime for people, `installed_as` returns the release of the package that is installed for it,
+    and `starts_processes` says whether it may start other processes.
+    """
 
     # its name in the runner's table of engines
     name: str

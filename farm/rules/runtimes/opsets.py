@@ -88,8 +88,7 @@ def is_newer_than_table(runtime_version: str) -> bool:
 
 
 def max_opset(runtime_version: str, observed: ObservedLoads = NOTHING) -> int | None:
-    """Return the newest default operator set that a release loads, which `max-of-runtime` stands for; None if
-    unknown."""
+    # `max-of-runtime` in a matrix stands for this operator set
     limits = limits_of(runtime_version, observed)
     return None if limits is None else limits.opset
 

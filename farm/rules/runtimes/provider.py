@@ -72,7 +72,10 @@ class Building:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One execution provider."""
+    """One execution provider.
+
+    `distributions` are the packages of its builds alone, `packages` those of its plug-ins too.
+    """
 
     name: str
     short: str

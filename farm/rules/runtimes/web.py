@@ -94,7 +94,6 @@ def list_files(version: str) -> tuple[str, ...]:
 
 
 def pins_of(version: str) -> Mapping[str, str]:
-    """Return the sha256 of each file that browsers load of this release; empty where it is unpinned."""
     return _read_pins().get(version, {})
 
 
