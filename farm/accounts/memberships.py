@@ -91,7 +91,7 @@ def decline_invitation(*, invitation: Invitation, by: User) -> None:
     Raises Missing for an invitation of another person, Conflict where it is not open any more.
     """
     with transaction.atomic():
-        # every change of an invitation locks its team first, against deadlocks
+        # every change of an invitation locks its team first, which prevents deadlocks
         Team.objects.select_for_update().filter(pk=invitation.team_id).first()
         _end_invitation(invitation, InvitationState.DECLINED, by)
 

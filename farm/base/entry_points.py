@@ -33,7 +33,7 @@ class Group(Generic[Entry]):
     # the name of the group
     name: str
     entry_type: type[Entry]
-    # the noun for an entry in a sentence
+    # the noun for an entry in messages
     noun: str
     # called with an entry and those accepted before it: returns the entry as it is used, or raises EntryError
     accept: Callable[[Entry, Sequence[Entry]], Entry]

@@ -29,7 +29,7 @@ class Refusal(Exception):
 
     status: ClassVar[int] = 400
     default_code: ClassVar[str] = "refused"
-    # of the answer over HTTP
+    # headers of the HTTP answer
     headers: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, detail: str, *, code: str = "", hint: str = "") -> None:

@@ -66,7 +66,7 @@ def main() -> None:
         port=options.port or PORTS[options.kind],
         workers=options.workers,
         http=LimitedProtocol,
-        proxy_headers=False,  # farm.base.forwarded
+        proxy_headers=False,  # farm.base.forwarded reads them
         loop="farm.config.server:Loop",
         ssl_certfile=options.cert,
         ssl_keyfile=options.key,

@@ -101,7 +101,7 @@ LANGUAGE_CODE = "en"
 USE_TZ = True
 TIME_ZONE = "UTC"
 
-# Static files: straight from the packages on one machine, hashed and compressed after `collectstatic` elsewhere.
+# Static files are served from the packages on a single machine; elsewhere `collectstatic` hashes and compresses them.
 STATIC_URL = "/static/"
 STATIC_ROOT = HOME / "static"
 STATIC_ROOT.mkdir(exist_ok=True)
@@ -151,7 +151,7 @@ X_FRAME_OPTIONS = "DENY"
 # HSTS for subdomains, and preloading in browsers, would bind hosts that do not belong to this farm
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 if IS_LOCAL:
-    # plain HTTP on loopback: no HSTS, no redirect, cookies without `secure`
+    # on loopback the farm uses plain HTTP: no HSTS, no redirect, cookies without `secure`
     SILENCED_SYSTEM_CHECKS += ["security.W004", "security.W008", "security.W012", "security.W016"]
 
 # Celery: messages are hints, the database decides.

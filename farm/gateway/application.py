@@ -32,6 +32,7 @@ from farm.runs.services import find_claim
 # open long polls of one node; a newer one ends the oldest
 MAX_OF_NODE = 2
 log = logging.getLogger(__name__)
+# how long a poll waits that does not say how long
 DEFAULT_WAIT_S = 25.0
 # the code with which farm.fleet.services.grant_secret refuses
 PENDING = "pending"
@@ -226,7 +227,7 @@ def _find_waiting_node(body: bytes, answer: Answer) -> int | None:
             return None
         return int(SecretRequest.model_validate_json(body).node_id)
     except ValueError:
-        # Django itself refused, in another form
+        # Django refused the request before it reached the API, so that the answer has another form
         return None
 
 
@@ -267,7 +268,7 @@ def _check_holds_block(visit: Visit) -> None:
     """Raise Conflict or NotAllowed where the node does not hold the block of an upload, before its body is read."""
     block_id = visit.scope["path"].removeprefix(PREFIX).split("/")[1]
     attempt = parse_qs(visit.scope["query_string"].decode("latin-1")).get("attempt", [""])[0]
-    if attempt.isascii() and attempt.isdigit():  # otherwise Django refuses it
+    if attempt.isascii() and attempt.isdigit():  # Django refuses any other text
         token = read_header(visit.scope, ATTEMPT_TOKEN_HEADER.lower().encode())
         find_claim(node=Node(pk=visit.node), block_id=block_id, attempt=int(attempt), token=token)
 

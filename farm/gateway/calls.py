@@ -30,7 +30,7 @@ PREPARED_AFTER = 5
 # uploads that one gateway process takes at once; each has a thread with a database connection
 MAX_UPLOADS = 4
 
-# status, headers and body
+# an HTTP answer: status, headers and body
 Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
 
 

@@ -24,10 +24,10 @@ STRANGER_S = 5.0
 class Way(Enum):
     """How the gateway answers an address."""
 
-    POLL = "poll"  # a coroutine that waits
-    CALL = "call"  # read whole, then one call in turn
-    UPLOAD = "upload"  # streamed to a thread of its own
-    FILE = "file"  # streamed from the store
+    POLL = "poll"  # a coroutine waits
+    CALL = "call"  # the body is read whole, then one thread answers all calls in turn
+    UPLOAD = "upload"  # the body is stored while it arrives, then a separate thread answers
+    FILE = "file"  # the answer is streamed from the store
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,9 @@ from farm.gateway.stored_files import StoredFile
 from farm.gateway.tab import for_browsers
 from farm.runs import broker, selectors, services
 
+# hexadecimal digits
 SHA256_LENGTH = 64
+# bytes of an upload that are read at once
 TRACE_CHUNK = 1 << 16
 Message = TypeVar("Message", bound=BaseModel)
 

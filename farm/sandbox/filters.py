@@ -32,7 +32,7 @@ _ALWAYS = (
     # all calls of sockets: a pair of them can send to any Unix socket, and holds memory and descriptors in flight
     *("socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto", "sendmsg", "sendmmsg"),
     *("recvmsg", "recvmmsg"),
-    # memory that belongs to no process, so that the watch does not see it; and filters of its own
+    # memory that belongs to no process, so that the watch does not see it; and further filters
     *("vmsplice", "seccomp"),
     # resources that are limited for the whole machine
     *("io_setup",),  # fs.aio-max-nr
@@ -55,7 +55,7 @@ _ALWAYS_BY_NUMBER = (
     *(425, 426, 427),  # io_uring_setup, _enter, _register: a way around every other rule
     *(428, 429, 430, 431, 432, 433, 442, 467),  # open_tree, move_mount, fs…, mount_setattr, open_tree_attr
     *(424, 434, 438, 440, 448),  # pidfd_send_signal, pidfd_open, pidfd_getfd, process_madvise, process_mrelease
-    *(444, 445, 446),  # landlock_create_ruleset, …: rules of its own, without end
+    *(444, 445, 446),  # landlock_create_ruleset, …: any number of rules would take memory of the kernel
     *(443, 447, 457, 458),  # quotactl_fd, memfd_secret, statmount, listmount
     *(452, 463, 466, 469),  # fchmodat2, setxattrat, removexattrat, file_setattr
 )
@@ -90,7 +90,7 @@ def build_seccomp_program(*, processes: bool, devices: bool = False) -> bytes:
         return b""
     try:
         import pyseccomp
-    except (ImportError, OSError, RuntimeError):  # no wheel, or no libseccomp beside it
+    except (ImportError, OSError, RuntimeError):  # pyseccomp or libseccomp is not installed
         return b""
     rules = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
     denied = pyseccomp.ERRNO(errno.EPERM)

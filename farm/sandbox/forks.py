@@ -20,6 +20,7 @@ from farm.sandbox.child_process import ChildExit
 from farm.sandbox.forkserver import MAX_BYTES, Order, Reap
 from farm.sandbox.policy import SandboxError
 
+# how long a server may take to end before it is killed
 _MAX_END_S = 5.0
 # long, because the server imports its modules before the first answer, and other processes may keep the machine busy
 _MAX_ANSWER_S = 60.0

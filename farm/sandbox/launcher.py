@@ -25,7 +25,7 @@ _SECCOMP = {"x86_64": 317, "aarch64": 277}
 _PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 # linux/perf_event.h: type and config of an event
 _EVENTS = {"instructions": (0, 1), "task-clock": (1, 1)}
-_READ_TIMES = 3  # time enabled and time running beside the count
+_READ_TIMES = 3  # with the count, read how long the counter was enabled and running
 _USER_MODE_ALONE = 1 << 5 | 1 << 6  # exclude_kernel, exclude_hv
 _SECCOMP_SET_MODE_FILTER, _SECCOMP_FILTER_FLAG_SPEC_ALLOW = 1, 4
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446

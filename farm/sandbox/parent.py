@@ -21,7 +21,7 @@ MAX_REPLY_BYTES = 8 << 20
 
 
 class LaunchOptions(TypedDict, total=False):
-    """Options of one launch beside its policy."""
+    """The options of one launch, in addition to its policy."""
 
     stdin: bytes
     # the child's whole environment: nothing is inherited, so that the child gets no secret of ours

@@ -14,13 +14,17 @@ from farm.sandbox import memory
 from farm.sandbox.child_process import Child
 from farm.sandbox.ending import Ending, Kind
 
+# how much of the end of stdout and stderr is kept, and how much a child may print before it is ended
 _TAIL_BYTES = 16 * 1024
 _MAX_OUTPUT_BYTES = 256 << 20
 _READ_BYTES = 1 << 16
 _POLL_S = 0.1
 _POLL_WITHOUT_DESCRIPTOR_S = 0.01  # where no descriptor reports the child's end
+# so many readings of memory are needed to know a peak that is below the parent's
 _MIN_MEMORY_READS = 5
+# how long the pipes are still read after the child's end
 _MAX_DRAIN_S = 1.0
+# texts on stderr that mean that an allocation failed
 _NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "Failed to allocate memory", "out of memory")
 
 
@@ -239,7 +243,7 @@ def _open_exit_descriptor(pid: int) -> Iterator[int | None]:
     """Open a descriptor that becomes readable when the process ends; None where the system has none."""
     try:
         descriptor = os.pidfd_open(pid)
-    except (AttributeError, OSError):  # no Linux, or older than 5.3
+    except (AttributeError, OSError):  # this is no Linux, or one older than 5.3
         yield None
         return
     try:

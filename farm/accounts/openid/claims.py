@@ -6,6 +6,7 @@ from typing import Final, TypeGuard
 
 from farm.base.refusals import Invalid
 
+# the longest subject that the column `LinkedAccount.uid` holds
 MAX_SUBJECT: Final = 191
 MAX_NAME: Final = 100
 MAX_GROUPS: Final = 5_000

@@ -24,6 +24,7 @@ from farm.base.refusals import Away, Invalid, NotAllowed
 
 # asymmetric algorithms only, so that a token that is signed with the client's secret is refused
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+# how far the clocks of the provider and the farm may differ
 LEEWAY_S: Final = 60
 MAX_ID_TOKEN: Final = 1 << 18
 # key in the session: pending sign-ins of this browser, by their state, because each of several windows may begin one

@@ -18,9 +18,11 @@ from farm.accounts.openid.registration import Registration
 from farm.base.refusals import Away, Invalid
 
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
+# how long the provider may be silent, and how long a whole body may take
 TIMEOUT_S: Final = 5.0
 DEADLINE_S: Final = 10.0
 MAX_BYTES: Final = 1 << 20
+# how long the provider's configuration, and the fact that it did not answer, are cached
 CACHE_TTL_S: Final = 300
 FAILURE_TTL_S: Final = 5
 NEEDED: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")

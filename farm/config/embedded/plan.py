@@ -150,7 +150,7 @@ def _is_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
     except ValueError:
-        # such as http://[::1
+        # urlsplit refuses addresses such as http://[::1
         return False
     return parts.scheme in ("http", "https") and bool(parts.hostname)
 

@@ -94,7 +94,7 @@ class EmbeddedFarm:
         if self.plan.tls is not None:
             self.start_tls_servers(self.plan.tls)
 
-        # the tables, the owner and their link
+        # wait for the tables, the owner and the sign-in link
         self._wait_until("database", lambda: not opening.is_running)
         self.supervisor.wait_until_done(opening, timeout_s=self._ready_s)
         answer = json.loads(opening.log.read_text().strip().splitlines()[-1])
@@ -103,7 +103,7 @@ class EmbeddedFarm:
         opened = Opened(self.plan.pages_url, self.plan.gateway_url, answer["link"], answer["token"], answer["has_runs"])
         environment.save_addresses(self.plan.home, public_url=self.plan.pages_url, gateway_url=self.plan.nodes_url)
 
-        # the node and the pages, then what is only needed for a model
+        # then start the node and wait for the pages; only then start the processes that only models need
         if self.plan.node_home is not None:
             self.start_node(self.plan.node_home, answer["code"])
         self._wait_until("web", lambda: _answers(f"{self.plan.url}{WEB.ready_path}"))

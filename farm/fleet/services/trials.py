@@ -21,7 +21,7 @@ from farm.fleet.services.health import check_manages
 from farm.fleet.states import NodeEventKind, NodeHealth, Trials, TrialState
 from farm.rules.runtimes import providers
 
-# time limits of installing and probing, and of beginning
+# how long a node may take to install and probe, and how long a trial may wait until the node begins it
 MAX_TRIAL = timedelta(minutes=30)
 MAX_WAIT = timedelta(hours=1)
 # trials of one node that wait for its owner's answer
@@ -65,7 +65,7 @@ def ask_for_trial(*, node: Node, provider: str, by: User) -> Trial:
                 allowed_at=timezone.now() if is_allowed else None,
             )
             _log(trial, by=by)
-    except IntegrityError:  # two requests at once
+    except IntegrityError:  # another request made the same trial at the same moment
         return node.trials.get(provider=entry.name, state__in=OPEN_TRIALS)
     return trial
 

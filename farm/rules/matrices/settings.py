@@ -23,7 +23,7 @@ MAX_TOLERANCES = 64
 # in addition to the submitted model, so that a block has room for two settings of each
 MAX_MODELS = 7
 PREVIOUS = "previous"
-# PREVIOUS, or NAME@VERSION
+# a version is written as PREVIOUS or as NAME@VERSION
 _MODEL = r"^(previous|[^@].*@v?[0-9]{1,9})$"
 _MODELS = {
     "anyOf": [

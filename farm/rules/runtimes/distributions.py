@@ -34,7 +34,7 @@ BUILDS_ALONE = frozenset(_BUILDS) - {plugin.package for plugin in CPU.plugins}
 # what the contract's Runtime takes; `packaging` alone would take an epoch and a leading v too
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+]{0,31}")
 _BY_WHOM = "by a farm's admin (ONNXFARM_ALLOWED_PACKAGES) and by the owner of the machine (--allow-package)"
-# `0.2.0+onnxruntime==1.30.0`: the ONNX Runtime that a plug-in is measured beside
+# `0.2.0+onnxruntime==1.30.0`: a plug-in's version, and the ONNX Runtime with which it is measured
 _BESIDE = re.compile(rf"(.*?)\s*\+\s*{PLAIN.package}\s*==\s*(.*)", re.DOTALL)
 
 

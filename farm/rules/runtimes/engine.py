@@ -44,7 +44,7 @@ class Engine:
     distribution: str
     # its name for people
     title: str
-    # for an engine of another package, the module whose class `Outside` runs it, which is copied beside the runner
+    # for a third-party engine, the module whose class `Outside` runs it; nodes copy it to the runner's folder
     runner: str = ""
     # the seconds that a launch takes longer than ONNX Runtime's
     launch_s: float = 0.0
@@ -60,7 +60,7 @@ class Engine:
     has_streams: bool = True
     # whether inputs of other sizes can be made
     names_dimensions: bool = True
-    # whether it generates token by token
+    # whether it can generate tokens one by one
     generates: bool = False
 
     @property

@@ -1,4 +1,4 @@
-"""PyTorch as a runtime: the framework that a model was exported from, beside the ONNX Runtimes.
+"""PyTorch as a runtime: the framework that a model was exported from is compared with ONNX Runtime.
 
 It runs the model's *program*, the `.pt2` of torch.export that came with the .onnx, operator by operator (eager) or by
 torch.compile. The runtime's version says which of the two, by PEP 440's local part: `torch==2.13.0+compile`. So both

@@ -1,4 +1,4 @@
-"""Package indexes beside the usual one, such as a nightly feed: their names and addresses, and what they list.
+"""Package indexes in addition to the usual one, such as a nightly feed: their names, addresses and lists of files.
 
 A build from such an index is a runtime of its own, whose version names the index as PEP 440's local part,
 `1.33.0.dev1+at.nightly`. An index is not trusted: a file counts only if it has the name of a wheel of the package that
@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from farm.contract.blocks import WheelFile
 from farm.contract.cells import Runtime
 
-# PEP 691 and PEP 503
+# indexes answer with JSON (PEP 691) or HTML (PEP 503)
 ACCEPT: Final = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 MAX_LIST_BYTES, MAX_WHEEL_BYTES = 8 * 1024**2, 2 * 1024**3
 MAX_FILES = 64

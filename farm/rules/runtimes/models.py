@@ -1,4 +1,4 @@
-"""What engines, scenarios and planning must know of a model, as inspection found it."""
+"""The facts about a model that inspection found and that engines, scenarios and planning need."""
 
 from typing import Annotated
 
@@ -79,7 +79,7 @@ class PromptFacts(Message):
     # of the file that holds them
     sha256: Sha256
     rows: Annotated[int, Field(ge=1)]
-    # of each row
+    # tokens of each row
     tokens: Annotated[int, Field(ge=1)]
     # of the text to score; 0 where there is none
     text_tokens: Annotated[int, Field(ge=0)] = 0
@@ -108,7 +108,7 @@ class ModelFacts(Message):
     # what its numbers are: `fp16`, `int8 QDQ`
     uploaded: str = ""
     inputs_sha256: Sha256 | None = None
-    # the batch of given inputs
+    # the batch size of the given inputs
     inputs_batch: int | None = None
     # empty where it was inspected before inputs were looked at
     inputs: tuple[ModelInput, ...] = ()

@@ -1,4 +1,4 @@
-"""Plug-in packages: a provider in a library of its own, installed beside plain `onnxruntime`.
+"""Plug-in packages, each of which brings a provider in a separate library and is installed beside plain `onnxruntime`.
 
 Such a package is a runtime like any other distribution: its releases are the axis. Beside a known one stands a pinned
 ONNX Runtime, so that two releases of a plug-in differ by the plug-in alone. A user asks for another ONNX Runtime as
@@ -44,7 +44,10 @@ def describe_version(version: str) -> str:
 
 
 def describe_older_version(old: str, new: str) -> str:
-    """Name the older of two versions of a plug-in's runtime beside the newer, by which of its two packages changed."""
+    """Describe the older of two versions of a plug-in's runtime, by only the package that differs from the newer one.
+
+    Both packages are named where both differ.
+    """
     (old_own, old_core), (new_own, new_core) = split_pair(old), split_pair(new)
     if old_own == new_own and old_core != new_core and old_core:
         return f"on ONNX Runtime {old_core}"
@@ -77,7 +80,7 @@ def plugin_of(runtime: Runtime) -> Plugin | None:
 
 
 def core_of(runtime: Runtime) -> Runtime:
-    """Return the ONNX Runtime that loads the models: the runtime itself, or what stands beside a plug-in."""
+    """Return the ONNX Runtime that loads the models: the runtime itself, or for a plug-in the one beside it."""
     plugin = plugin_of(runtime)
     return runtime if plugin is None else Runtime(distribution=PLAIN.package, version=plugin.core)
 

@@ -20,7 +20,7 @@ from farm.backups.database import OUTDATED
 LOCK_S: Final = 4
 STATEMENT_S: Final = 5
 MAX_DEADLOCKS: Final = 5
-# of PostgreSQL: deadlock_detected; lock_not_available, query_canceled
+# SQLSTATEs of PostgreSQL: deadlock_detected here, lock_not_available and query_canceled below
 DEADLOCK: Final = "40P01"
 SENTENCES: Final = {
     "55P03": f"A migration waited {LOCK_S} s for a lock that the running farm holds; nothing is half done. "
