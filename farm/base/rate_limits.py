@@ -1,4 +1,4 @@
-"""Limits how often each sender may make a request: one token bucket per sender, in bounded memory.
+"""Limits how often each sender may make a request, by one token bucket per sender, in bounded memory.
 
 A bucket holds `max_tokens` tokens and is refilled by `per_s` tokens a second. A request takes one, and is refused while
 there is none. An unused bucket is full again after a while, so little is lost when the one that was used longest ago is
@@ -38,7 +38,7 @@ class Buckets:
         return len(self._counted)
 
     def take(self, sender: Hashable, tokens: float = 1.0) -> float:
-        """Take tokens and return 0.0. With less than one token left, take none and return the seconds until there is.
+        """Take tokens and return 0.0. If less than one token is left, take none, and return the seconds until one is.
 
         `tokens` may be more than are left: the bucket then goes negative, and later requests wait until it is refilled.
         """

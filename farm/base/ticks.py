@@ -27,7 +27,7 @@ _running: dict[str, float] = {}
 
 
 def tick(name: str, *, stuck_after_s: float = STUCK_AFTER_S) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Decorate a function as the tick of that name: calls while it already runs in this process do nothing.
+    """Decorate a function as the tick of that name: a call does nothing while another one runs in this process.
 
     Sends `tick_ended` after it has returned, but not where it raises. A call that has run for `stuck_after_s` seconds
     counts as hung, and no longer keeps others from running.

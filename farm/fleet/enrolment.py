@@ -48,8 +48,9 @@ def make_join_commands(code: str) -> JoinCommands:
 def make_install_command() -> str:
     """Make the shell command that installs the farm's own wheel, checked by its sha256, into a virtual environment.
 
-    It is quoted for POSIX shells and Windows alike. It names a link and not an index: otherwise pip would also ask the
-    public index, where anybody may register the name. Raises NoWheelError where the farm's own files are not found.
+    Its quotes work in POSIX shells and on Windows. The command names a link and not an index: otherwise pip would also
+    ask the public index, where anybody may register the name. Raises NoWheelError where the farm's own files are not
+    found.
     """
     return (
         f"python3 -m venv {ENVIRONMENT} && . {ENVIRONMENT}/bin/activate && "

@@ -1,4 +1,4 @@
-"""Writes contract.js: constants and types from farm/contract and farm/rules that the browser's modules use.
+"""Writes contract.js with the constants and types of farm/contract and farm/rules that the browser's modules use.
 
 python -m farm.gateway.tab_contract    # prints it, for TypeScript (deploy/check-tab)
 """

@@ -25,6 +25,7 @@ MAX_BYTES: Final = 1 << 20
 # how long the provider's configuration, and the fact that it did not answer, are cached
 CACHE_TTL_S: Final = 300
 FAILURE_TTL_S: Final = 5
+# addresses that the configuration must name, and those that it may name
 NEEDED: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 OPTIONAL: Final = ("userinfo_endpoint", "end_session_endpoint")
 SETTING: Final = "ONNXFARM_OIDC_HOSTS"

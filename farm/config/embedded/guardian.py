@@ -1,8 +1,8 @@
 """Ends a supervisor's processes if the supervisor itself is killed.
 
-It reads process groups from its standard input, one a line: "+ID" for started, "-ID" for ended. The input ends when the
-supervisor ends, whatever the reason. Then every group that has not ended gets SIGTERM, and after GRACE_S seconds
-SIGKILL. It uses only the standard library, and is started with `-I -S`, so that it starts in milliseconds.
+The guardian reads process groups from its standard input, one a line: "+ID" for started, "-ID" for ended. The input
+ends when the supervisor ends, for whatever reason. Then every group that has not ended gets SIGTERM, and after GRACE_S
+seconds SIGKILL. It uses only the standard library, and is started with `-I -S`, so that it starts in milliseconds.
 """
 
 import os

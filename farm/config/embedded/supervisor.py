@@ -1,7 +1,7 @@
 """Starts the processes of a farm on one machine, and ends all of them, even if it is killed itself.
 
-Each process has its own session and process group, so Ctrl-C reaches only the supervisor. It ends the others in the
-reverse order of their start. A guardian process ends them if the supervisor is killed.
+Each process has its own session and process group, so Ctrl-C reaches only the supervisor, which then ends the others in
+the reverse order of their start. A guardian process ends them if the supervisor is killed.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 GUARDIAN = Path(__file__).with_name("guardian.py")
-# how many seconds all processes may take to end after SIGTERM, and how many to wait for each before the next one's
+# how many seconds all processes together may take to end, and how many each has before the next one gets SIGTERM
 GRACE_S, GRACE_OF_EACH_S = 10.0, 1.5
 MAX_LOG_BYTES = 10 * 1024**2
 QUOTED_LINES = 3

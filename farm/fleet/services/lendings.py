@@ -1,4 +1,4 @@
-"""Lends nodes to other teams: the offer, the team's answer, and the end of a lending."""
+"""Lends nodes to other teams: a node is offered, the team agrees or declines, and a lending lapses."""
 
 from django.db import transaction
 
@@ -40,8 +40,8 @@ def share(*, node: Node, by: User, teams: list[str]) -> Node:
 def agree(*, lending: Lending, by: User) -> Lending:
     """Agree that the node measures for the team, also where it was declined before.
 
-    Raises NotAllowed for anybody but an admin of the receiving team, and Conflict where the node is retired, whoever
-    offered it has left the team, or it was agreed already.
+    Raises NotAllowed for anybody but an admin of the receiving team. Raises Conflict where the node is retired, the
+    person who offered it has left the receiving team, or the lending was agreed already.
     """
     if lending.node.health == NodeHealth.RETIRED:
         raise Conflict(f"{lending.node.name} was removed from the farm; it no longer measures for any team.")

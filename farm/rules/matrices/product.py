@@ -13,7 +13,7 @@ Index = tuple[NDArray[np.intp], ...]
 
 
 class Product:
-    """All combinations of the values of some axes."""
+    """All combinations of the values of some axes. `shape` has the number of values of each axis."""
 
     def __init__(self, axes: Mapping[str, Sequence[Value]]) -> None:
         self.shape = tuple(len(values) for values in axes.values())

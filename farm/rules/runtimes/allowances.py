@@ -23,7 +23,7 @@ _BUILDS = frozenset(build.package for build in CPU.builds)
 
 
 class RuntimeProblem(ValueError):
-    """The text is no runtime, or one that may not be installed. The message is one sentence."""
+    """A text is no runtime or allowance, or names a runtime that may not be installed. The message is one sentence."""
 
 
 def read_names(text: str) -> frozenset[str]:

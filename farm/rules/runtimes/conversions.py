@@ -15,7 +15,7 @@ class OpsetReach(Message):
     above: str = ""
 
     def find_obstacle(self, wanted: int) -> str:
-        """Return what stops the conversion to this operator set; empty where nothing is known to."""
+        """Return what stops the conversion to this operator set, to follow a colon; empty where nothing known does."""
         if self.highest is not None and wanted > self.highest:
             return self.above
         if self.lowest is not None and wanted < self.lowest:

@@ -76,12 +76,12 @@ class ContextFacts(Message):
 class PromptFacts(Message):
     """Prompts that came with a model, as token ids, and perhaps a text to score."""
 
-    # of the file that holds them
+    # the digest of the file that holds them
     sha256: Sha256
     rows: Annotated[int, Field(ge=1)]
     # tokens of each row
     tokens: Annotated[int, Field(ge=1)]
-    # of the text to score; 0 where there is none
+    # tokens of the text to score; 0 where there is none
     text_tokens: Annotated[int, Field(ge=0)] = 0
 
 
@@ -105,14 +105,14 @@ class ModelFacts(Message):
     # other dimensions by name: a number where the name stands for a fixed size, None where it is dynamic
     dims: dict[str, int | None] = Field(default_factory=dict)
     is_quantised: bool = False
-    # what its numbers are: `fp16`, `int8 QDQ`
+    # the number format of the upload: `fp16`, `int8 QDQ`
     uploaded: str = ""
     inputs_sha256: Sha256 | None = None
     # the batch size of the given inputs
     inputs_batch: int | None = None
-    # empty where it was inspected before inputs were looked at
+    # empty where it was inspected by a release that did not look at inputs
     inputs: tuple[ModelInput, ...] = ()
-    # their names
+    # the names of its outputs
     outputs: tuple[str, ...] = ()
     # the sizes that inspection chose, or that were given, for dynamic dimensions
     sizes: dict[str, int] = Field(default_factory=dict)
@@ -120,11 +120,11 @@ class ModelFacts(Message):
     inputs_problem: str = ""
     # why it cannot generate; empty where it can, or where nobody looked
     generation_problem: str = ""
-    # of the calibration data that were accepted
+    # the digest of the calibration data that were accepted
     calibration_sha256: Sha256 | None = None
     # why calibration data that were given cannot serve
     calibration_problem: str = ""
-    # the average of one inference in the cells that were measured last, and the shortest of them; None where none was
+    # the average time of an inference in the newest measured cells, and the shortest; None where no cell was measured
     latency_ms: Annotated[float, Field(gt=0)] | None = None
     quickest_ms: Annotated[float, Field(gt=0)] | None = None
     # the framework's program that came with it
@@ -133,7 +133,7 @@ class ModelFacts(Message):
     # code in it that runs only on the provider that compiled it
     compiled: CompiledFacts | None = None
     prompts: PromptFacts | None = None
-    # None where nothing says how long a sequence may be
+    # None where nothing in the model limits the length of a sequence
     context: ContextFacts | None = None
     # whether it has a GroupQueryAttention
     is_grouped: bool = False

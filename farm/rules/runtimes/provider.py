@@ -48,7 +48,7 @@ class Signs:
 
     # values of sys.platform
     systems: tuple[str, ...] = ("linux",)
-    # architectures
+    # processor architectures, in lower case
     machines: tuple[str, ...] = ()
     # patterns of files, of which at least one has to exist
     files: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ class Provider:
     # the name that OrtValue gives its memory, where tensors are bound there; latency is then reported with host copies
     # too
     memory: str = ""
-    # what counts its energy
+    # the counter that measures its energy; None where there is none
     meter: Meter | None = None
     # environment variables that the agent passes on to the runner
     environment: tuple[str, ...] = ()

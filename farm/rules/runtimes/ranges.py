@@ -9,7 +9,7 @@ ALL = "all"
 
 
 class RangeProblem(ValueError):
-    """A text that names no published release. The message is one sentence."""
+    """A text, or a part of it, names no published release. The message is one sentence."""
 
 
 def parse_versions(text: str, published: Sequence[str]) -> list[str]:

@@ -1,8 +1,8 @@
 """Prepares an embedded farm in one process: tables, owner, token and sign-in link.
 
-It prints one JSON object. The token is that of ONNXFARM_TOKEN, else the one stored in the home folder, which is made
-if there is none. `code` is null without `--code`, which makes an enrolment code for this machine's node. A malformed
-ONNXFARM_TOKEN raises CommandError.
+The command prints one JSON object. Its `token` is that of ONNXFARM_TOKEN, or else the one in the home folder, which is
+made if there is none. `code` is null without `--code`, which makes an enrolment code for this machine's node. A
+malformed ONNXFARM_TOKEN raises CommandError.
 """
 
 import json
@@ -50,7 +50,7 @@ class Command(BaseCommand):
             _, code = invite(team=Team.objects.get(name=OWNERS_TEAM), by=owner, auto_approve=True)
         opened = {
             "user": owner.username,
-            # whoever starts a farm may always sign in to it
+            # the person who starts a farm may always sign in to it
             "link": make_sign_in_link(owner, life=LINK_LIFE, is_emergency=not settings.LOCAL_SIGN_IN),
             "token": _accept_chosen_token(owner) or _ensure_stored_token(owner),
             "code": code,
