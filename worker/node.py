@@ -18,7 +18,7 @@ from worker.agent.home import AlreadyRunningError, NodeHome, NotEnrolledError, d
 from worker.agent.machine import facts
 
 CODE_VARIABLE = "ONNXFARM_NODE_TOKEN"
-# an agent may start together with its farm, and waits this long for it
+# an agent may start before its farm is up, and tries to enrol for this long
 FARM_START_TIMEOUT_S = 60.0
 EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
 
@@ -26,8 +26,8 @@ EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
 def main() -> int:
     """Enrol with the code of $ONNXFARM_NODE_TOKEN unless the folder holds a node, run the agent, and return its status.
 
-    It is EXIT_USAGE without an enrolment, for an invalid address, or while another agent uses the folder, and
-    EXIT_INFRASTRUCTURE where the gateway refuses or does not answer.
+    The status is EXIT_USAGE without an enrolment, for an invalid address, or while another agent uses the folder. It is
+    EXIT_INFRASTRUCTURE where the gateway refuses or does not answer. Otherwise it is that of `Agent.run`.
     """
     parser = argparse.ArgumentParser(prog="worker.node", description="A node's agent.")
     parser.add_argument("--home", type=Path, default=default_folder())

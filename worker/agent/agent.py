@@ -1,7 +1,7 @@
-"""Runs a node: waits for approval, says hello, runs the Celery worker, and ends in order.
+"""Runs a node: waits for approval, says hello, runs the Celery worker, and shuts down cleanly.
 
-Its threads are the worker's loop (main), the one that measures, the mailbox's long poll, the hellos, the lease during a
-block, and at the start the probe and the reports of an earlier agent.
+The main thread runs the worker's loop. Further threads measure, poll for messages, say hello and keep the lease of a
+block. At the start, two more run the probes and send the reports of an earlier agent.
 """
 
 import contextlib
@@ -45,15 +45,16 @@ EXIT_OK, EXIT_REFUSED = 0, 3
 GOODBYE_S = 2.0
 # a node that is idle for this long probes further providers; 0: never
 IDLE_PROBE_S = 30.0
+# how often the idle time is checked
 IDLE_TURN_S = 1.0
 # the pause before the temperature of a machine that is too hot is read again
 COOL_S = 15.0
-# how long the farm is told that a node waits for its machine, unless the wait is reported again
+# the farm shows a node as waiting for its machine for this long after the last report of the wait
 WAIT_LASTS_S = 45.0
 
 
 class Equipment(Protocol):
-    """What a node measures with; see `worker.agent.equipment.NodeEquipment`."""
+    """The runtimes, files and probes of a node. `worker.agent.equipment.NodeEquipment` implements it."""
 
     @property
     def measure(self) -> measure_task.Execute: ...

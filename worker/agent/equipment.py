@@ -28,10 +28,10 @@ from worker.agent.measurement.raw_traces import compress_trace
 
 logger = logging.getLogger(__name__)
 
-# with the pauses between them, they take four to eight seconds
+# with the pauses between them, five tries take four to eight seconds
 FETCH_TRIES = 5
-# the first probe waits only briefly for the machine and then runs beside other measurements, because it takes a second
-# and times nothing, and the node has to become ready; later probes wait for the machine
+# how long a probe waits for the machine before it runs without the lock; the first one waits only briefly, because it
+# takes a second and times nothing, and the node has to become ready
 FIRST_PATIENCE_S = 5.0
 LATER_PATIENCE_S = 3600.0
 TRIAL_PATIENCE_S = 600.0
@@ -41,7 +41,8 @@ class NodeEquipment:
     """The equipment of one node home, which measures one block at a time.
 
     `search` finds the first operator whose outputs differ. `probe_first`: short names of providers to probe before the
-    first block. `allowed` and `indexes`: the packages and indexes that its owner allows beside the known ones.
+    first block. `allowed` and `indexes`: the packages and indexes that its owner allows in addition to the known ones.
+    The folder of an earlier agent's unfinished work is deleted.
     """
 
     def __init__(
@@ -77,7 +78,10 @@ class NodeEquipment:
         is_cancelled: Callable[[], bool],
         say: Callable[[str], None],
     ) -> None:
-        """Measure the block of a lease, and call `report` with each report and `say` with each activity, in words."""
+        """Measure the block of a lease, and call `report` with each report and `say` with each activity, in words.
+
+        An exception of `report` ends the block and is raised, and so is an OSError, as for a full disk.
+        """
         self._lease, self._lease_say = lease, say
         environment = NodeEnvironment(
             runtimes=self._runtimes,
@@ -107,6 +111,7 @@ class NodeEquipment:
         return self._runtimes.list_installed()
 
     def apply_limits(self, settings: messages.NodeSettings) -> None:
+        """Set the size limits of the artifact cache and of the runtimes, which the next fetch and install apply."""
         self._cache.limit_bytes = settings.cache_bytes
         self._runtimes.limit_bytes = settings.runtimes_bytes
 
@@ -129,9 +134,9 @@ class NodeEquipment:
         return abilities | probes.Abilities(self_test=self_test)
 
     def run_self_test(self, *, is_cancelled: Callable[[], bool] = lambda: False) -> SelfTest:
-        """Run the golden model on the agent's own ONNX Runtime, or where it has none on PLAIN, which is installed.
+        """Run the golden model on the agent's own ONNX Runtime. Where it has none, install the runtime PLAIN first.
 
-        A runtime that cannot be installed fails the test; nothing is raised.
+        If that cannot be installed, the returned test has not passed; nothing is raised.
         """
         folder = Path(tempfile.mkdtemp(prefix="self-test-", dir=self._work))
         try:
@@ -163,8 +168,9 @@ class NodeEquipment:
     def try_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
         """Probe the provider with this short name on a runtime that is installed for it, and return what that proves.
 
-        Raises NotProvenError where the provider is unknown, this machine shows no signs of it, its runtime cannot be
-        installed, or it does not execute.
+        The probe waits up to TRIAL_PATIENCE_S for the machine, and then runs without its lock. Raises NotProvenError
+        where the provider is unknown, this machine shows no signs of it, its runtime cannot be installed, or it does
+        not execute.
         """
         entry = providers.find(short)
         if entry is None or not providers.can_be_probed(entry):

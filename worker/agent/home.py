@@ -3,7 +3,7 @@
 node.json   address of the farm, id, name, private key (0600)
 secret.json the bearer secret that is valid now (0600)
 spool/      reports the farm has not answered yet
-running     locked by the agent that uses this folder, whose process id it holds
+running     locked by the agent that uses this folder; contains its process id
 """
 
 import contextlib

@@ -13,7 +13,7 @@ FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class LogTail(logging.Handler):
-    """Keeps the last LINES records of the log in memory. `text` returns their last MAX_TAIL characters."""
+    """Keeps the last LINES records of the log in memory. `text` returns at most their last MAX_TAIL characters."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,7 +27,10 @@ class LogTail(logging.Handler):
 
 
 def configure_logging(path: Path, *, level: str = "INFO") -> LogTail:
-    """Send the log of all modules to stderr, to the file `path`, which is rotated, and to the returned tail."""
+    """Send the log of all modules to stderr, to the file `path`, which is rotated, and to the returned tail.
+
+    The folder of `path` is made. Loggers that write a line for each request or message are limited to warnings.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     tail = LogTail()
     file = logging.handlers.RotatingFileHandler(path, maxBytes=FILE_BYTES, backupCount=2, delay=True)
@@ -35,7 +38,7 @@ def configure_logging(path: Path, *, level: str = "INFO") -> LogTail:
         handler.setFormatter(logging.Formatter(FORMAT))
         logging.getLogger().addHandler(handler)
     logging.getLogger().setLevel(level)
-    # Celery's lines about each message say nothing that those about blocks do not
+    # the agent itself logs each block, so lines about each message add nothing
     noisy = "httpx2 httpcore2 celery.worker.consumer.consumer celery.worker.strategy celery.app.trace"
     for name in noisy.split():
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -29,9 +29,10 @@ PACKAGES_VARIABLE, INDEXES_VARIABLE = "ONNXFARM_NODE_ALLOWED_PACKAGES", "ONNXFAR
 
 
 def make_node_name(host: str | None = None) -> str:
-    """Make a node name that a farm accepts out of a host name; None: that of this machine.
+    """Make a node name that a farm accepts from a host name; None: this machine's.
 
-    It is the part before the first dot, with dashes for other characters than a name may have, at most 64 characters.
+    The name is the part before the first dot, at most 64 characters, with dashes for characters that a name may not
+    have. A number becomes `node-NUMBER`, and a name that does not begin with a letter or digit becomes `node`.
     """
     name = re.sub(r"[^A-Za-z0-9 ._-]", "-", (platform.node() if host is None else host).split(".")[0])[:64]
     if name.isdecimal():
@@ -53,10 +54,10 @@ def start(
 
     `search` finds the first operator whose outputs differ (farm.rules.quality.looks). `url` replaces the address of the
     enrolment. `probe_first`: providers to probe before the first block; after `idle_probe_s` seconds without a block,
-    further ones are probed (0: never). `allowed`: packages, beside the known distributions, that the owner allows, with
-    those of $ONNXFARM_NODE_ALLOWED_PACKAGES; `indexes`: the farm's own indexes that the owner allows, with those of
-    $ONNXFARM_NODE_ALLOWED_INDEXES. Raises NotEnrolledError, AlreadyRunningError, and ValueError for an address or a
-    name that cannot be used.
+    further ones are probed (0: never). `allowed`: packages that the owner allows in addition to the known
+    distributions; those of $ONNXFARM_NODE_ALLOWED_PACKAGES are added. `indexes`: the farm's own indexes that the owner
+    allows; those of $ONNXFARM_NODE_ALLOWED_INDEXES are added. Raises NotEnrolledError, AlreadyRunningError, and
+    ValueError for an address or a name that cannot be used.
     """
     make_private(folder)
     home = NodeHome(folder)
@@ -65,7 +66,7 @@ def start(
     named = [*indexes, *os.environ.get(INDEXES_VARIABLE, "").replace(",", " ").split()]
     allowed_indexes = [read_name(name) for name in named]
     continue_without_sandbox()
-    # Celery says the same in ten lines
+    # the agent logs its own warning about root below, where Celery would print ten lines
     warnings.filterwarnings("ignore", category=SecurityWarning)
     broker_url = os.environ.pop(VARIABLE, "")
     broker = BrokerConnection(broker_url) if broker_url else None
@@ -88,5 +89,5 @@ def start(
 
 def continue_without_sandbox() -> None:
     """Let models run without a sandbox where this machine has none, and log that as a warning."""
-    # such a node gets only models of its owner, and its self-test is its own
+    # without a sandbox, a node gets only models of its owner, and the self-test runs the agent's own model
     unconfined.accept_unconfined(lambda reason: logger.warning("Models run with all rights of this agent. %s", reason))

@@ -25,7 +25,7 @@ CLAIM_TRIES = 5
 
 
 class Execute(Protocol):
-    """Measures the block of a lease; see `worker.agent.equipment.NodeEquipment.measure`."""
+    """Measures the block of a lease, and calls `report` and `say`, as `NodeEquipment.measure` does."""
 
     def __call__(
         self,
@@ -75,7 +75,7 @@ class Measurer:
 
     @property
     def idle_s(self) -> float:
-        """Seconds since the last block ended, 0 while one is measured."""
+        """Seconds since the last block ended or `restart_idle_time` was called; 0 while a block is measured."""
         return 0.0 if self.block else time.monotonic() - self._free_since
 
     def restart_idle_time(self) -> None:
@@ -84,9 +84,9 @@ class Measurer:
     def measure(self, block: str, attempt: int) -> None:
         """Hold the machine, claim the block and measure it.
 
-        It returns without an error, and without measuring, when the block is another node's, when the farm does not
-        answer CLAIM_TRIES claims, or when another program holds the machine for longer than `lock_patience_s`; also
-        when the farm drops the attempt midway. What the measuring itself raises is raised.
+        It returns without measuring when the farm refuses the claim or does not answer CLAIM_TRIES claims, when the
+        agent stops, or when another program holds the machine for longer than `lock_patience_s`. It also returns when
+        the farm drops the attempt midway. Other exceptions of `execute` are raised.
         """
         try:
             with host_lock.hold_machine(

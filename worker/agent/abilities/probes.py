@@ -36,8 +36,8 @@ FILE = "probes.json"
 
 # installed where this agent has no ONNX Runtime of its own
 PLAIN = Runtime(distribution="onnxruntime", version="1.31.1")
-# the build to probe each provider with that the plain one lacks: short name → runtime
-# builds of other people are installed only where the owner allows them
+# the build with which each provider is probed that the runtime PLAIN lacks: short name → runtime
+# third-party builds are installed only where the owner allows them
 BUILDS = {
     provider.short: read_runtime(provider.probe_with, allowed=provider.packages)
     for provider in providers.PROVIDERS
@@ -74,7 +74,10 @@ def list_machine_tags(facts: Facts) -> dict[str, str]:
 
 
 def list_probable_providers(facts: Facts) -> tuple[str, ...]:
-    """List the short names of providers whose signs this machine shows, beside the CPU."""
+    """List the short names of providers whose hardware this machine seems to have, in the table's order.
+
+    Providers without signs to look for, such as the CPU, are left out.
+    """
     return tuple(
         provider.short
         for provider in providers.PROVIDERS

@@ -1,6 +1,6 @@
 """The self-test: a golden model whose right answer numpy computes in float64, and its time in fresh processes.
 
-It shows that a machine computes wrongly, or much slower than before, before anybody relies on its figures.
+It finds a machine that computes wrongly, or much slower than before, before anybody relies on its figures.
 """
 
 import tempfile

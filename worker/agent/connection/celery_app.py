@@ -1,8 +1,8 @@
 """The node's Celery app: an ordinary worker on the farm's gateway, one block at a time.
 
 The settings follow from the faults in RELIABILITY.md: JSON only, no result backend, prefetch 1, no remote control,
-gossip, mingle or events, and acknowledgements without a meaning. It uses threads, because the runner is a process of
-its own, and the worker's loop has to stay free for signals.
+gossip, mingle or events; acknowledgements only count for prefetch. The pool is one of threads, because the runner is a
+separate process, and the worker's loop has to stay free for signals.
 """
 
 from celery import Celery

@@ -37,9 +37,9 @@ def enrol(
     """Make this machine a node of the farm at `url`, and store its identity and new private key in the home folder.
 
     The node is pending until a person approves its fingerprint. `url` may be the address of the farm's pages, which
-    name the gateway; the gateway's address is stored. Raises AlreadyEnrolledError where the home has an identity,
-    ValueError for an address that `check_url` refuses, and GatewayError where the farm is away, or with its sentence
-    where it refuses, as it does for a code that was used or has expired: LeaseLostError if another node has the name.
+    name the gateway; the gateway's address is stored. Raises AlreadyEnrolledError where the home has an identity (or
+    NotEnrolledError where that is invalid), and ValueError for an address that `check_url` refuses. Raises GatewayError
+    where the farm is away or refuses, as for a used or expired code: LeaseLostError if another node has the name.
     """
     if home.is_enrolled:
         present = home.load_identity()
@@ -86,7 +86,10 @@ def _send_enrolment(url: str, enrolment: messages.Enrolment) -> tuple[str, messa
 def enrol_by_host_name(
     home: NodeHome, *, url: str, code: str, name: str, facts: Facts, self_test: messages.SelfTest | None = None
 ) -> tuple[Identity, messages.Enrolled]:
-    """Enrol as `enrol` does, and try once more with a random ending to the name if another node has it."""
+    """Enrol under a host's name. If another node has it, try once more with a random ending.
+
+    Arguments, return value and exceptions are those of `enrol`.
+    """
     try:
         return enrol(home, url=url, code=code, name=name, facts=facts, self_test=self_test)
     except LeaseLostError as problem:
@@ -118,8 +121,8 @@ def wait_for_approval(
 ) -> messages.SecretGrant:
     """Wait until the node is approved, and return its secret, which the gateway then uses.
 
-    A stored secret that is not due for renewal is returned without asking the farm. While the farm is away, it is
-    asked again. Raises StoppedError when `stop` is set, RejectedError when the farm refuses the node, as it does a
+    A stored secret that is not due for renewal is returned without asking the farm. While the farm is away, the request
+    is repeated. Raises StoppedError when `stop` is set, RejectedError when the farm refuses the node, for instance a
     retired one, and NodeUnknownError when it does not know the node.
     """
     grant = home.load_secret()

@@ -65,7 +65,7 @@ class RejectedError(GatewayError):
 
 
 def check_url(url: str) -> str:
-    """Return the farm's address without a trailing slash.
+    """Return the farm's address without trailing slashes; nothing is sent.
 
     Raises ValueError for an invalid address, and for plain HTTP to another machine.
     """
@@ -143,7 +143,7 @@ class Gateway:
         return self._post("hello", hello, messages.Welcome, headers=headers)
 
     def fetch_status(self) -> messages.Welcome:
-        """Fetch what the farm says of this node, without a hello. Farms before 23 November 2026 raise RejectedError."""
+        """Fetch the farm's answer for this node without a hello. With farms before 23 November 2026: RejectedError."""
         return _parse_answer(self._send("GET", "standing"), messages.Welcome)
 
     def receive_message(self, *, wait_s: float) -> messages.Offer | None:
@@ -219,7 +219,7 @@ class Gateway:
             try:
                 self._renew()
             except (NodeUnknownError, RejectedError):
-                # the node was removed, or is not one of this farm's: the first answer is right
+                # the node was removed, or belongs to another farm: the caller gets the first answer, a 401
                 return False
             except OSError as problem:
                 raise UnavailableError(f"The new secret cannot be kept ({problem.strerror}).") from problem
@@ -234,7 +234,6 @@ class Gateway:
 
 
 def _make_json_options(body: BaseModel, headers: dict[str, str] | None = None) -> _RequestOptions:
-    """Make the arguments of a request with a JSON body."""
     return {
         "content": body.model_dump_json().encode(),
         "headers": {"Content-Type": "application/json", **(headers or {})},

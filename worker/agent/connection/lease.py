@@ -41,7 +41,7 @@ class LeaseKeeper:
         self._has_news.set()
 
     def set_activity(self, doing: str) -> None:
-        """Set what is being done now, in words. A heartbeat tells the farm soon."""
+        """Set what is being done now, in words. A heartbeat tells the farm within about five seconds."""
         if doing != self._doing:
             self._doing = doing
             self._has_news.set()

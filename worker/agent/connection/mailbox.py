@@ -54,7 +54,7 @@ class Mailbox:
             offer = self._offers.get(timeout=timeout_s)
         except queue.Empty:
             return None
-        # another one may have been wanted just before this came, and a second poll would begin
+        # `_wanted` may have been set just before this offer came, and would start a second poll
         self._stop_wanting()
         return offer
 

@@ -21,19 +21,18 @@ class NodeStatus:
     is_ready: bool
     # what the farm says of the node; None where it could not be asked
     farm_answer: str | None
-    # whether the farm trusts the node
+    # whether the farm knows the node; False also where it could not be asked
     is_known: bool
-    # why the farm could not be asked; None where it could
+    # why asking the farm failed; None where it did not fail, or where a node without a secret did not ask
     problem: str | None
     # reports that the farm has not answered yet
     waiting_reports: int
     # how many runtimes are installed
     runtimes: int
-    # tags that probes have proven beside the CPU
+    # sorted tags that probes have proven, without the CPU's
     proven: tuple[str, ...]
 
     def list_rows(self) -> list[tuple[str, str]]:
-        """Return the label and the value of each line that people are shown."""
         return [
             ("node", f"{self.identity.name} (number {self.identity.node_id} of {self.identity.url})"),
             ("fingerprint", self.identity.fingerprint),
@@ -72,7 +71,8 @@ class NodeStatus:
 def read_status(home: NodeHome, *, url: str | None = None) -> NodeStatus:
     """Read the home folder and ask the farm, at `url` or at the address of the enrolment.
 
-    A farm that cannot be asked is the status's `problem`. Raises NotEnrolledError where the folder holds no node.
+    Where asking fails, the status has the `problem`. A node without a valid secret does not ask the farm. Raises
+    NotEnrolledError where the folder holds no node.
     """
     identity = home.load_identity()
     answer = _ask_farm(home, url or identity.url)
@@ -111,7 +111,7 @@ def _ask_farm(home: NodeHome, url: str) -> _FarmAnswer:
     except farm.NodeUnknownError as problem:
         return _FarmAnswer(f"refused: {problem}")
     except farm.RejectedError as problem:
-        # an older farm has no such address; with another status it is no farm
+        # an older farm answers 404 for this address; any other status is not a farm's
         if problem.status == 404:
             return _FarmAnswer("knows this node", is_known=True)
         return _FarmAnswer(None, problem=f"{url}: {problem}")

@@ -1,7 +1,7 @@
 """Keeps reports on disk until the farm has answered them, so that no crash or lost connection loses one.
 
-Each report is a JSON file, whose names sort in the order of the reports. The farm may get a report twice: it is
-idempotent by attempt, kind, arm and round.
+Each report is a JSON file, and the names of the files sort in the order of the reports. The farm may get a report
+twice: it counts one report for each attempt, kind, arm and round.
 """
 
 import logging
@@ -107,7 +107,7 @@ class Outbox:
         path = self._folder / name
         try:
             write_private_file(path, spooled.model_dump_json())
-        except OSError as problem:  # the disk is full: the report is sent anyway, and would be lost by a crash
+        except OSError as problem:  # the disk is full: the report is sent anyway, but a crash would lose it
             logger.warning("A report cannot be kept on disk (%s).", problem)
             return None
         return path

@@ -25,9 +25,9 @@ State = Literal["idle", "measuring", "leaving"]
 class Presence:
     """Tells the farm what this node is and does. `block` returns the number of the block that is measured, or None.
 
-    `waits_for` says in words what keeps the node from measuring, until `waits_until` of the monotonic clock. `tried` is
-    the result of a trial, until the farm has it. `settings` are the defaults until the first answer. `doing` is
-    `waits_for`, and empty once that is over.
+    `waits_for` says in words what keeps the node from measuring; it is valid until `waits_until` of the monotonic
+    clock, and `doing` is empty after that. `tried` is the result of a trial, until the farm has it. `settings` are the
+    farm's for this node, and the defaults until its first answer.
     """
 
     def __init__(
@@ -99,9 +99,9 @@ class Presence:
     ) -> None:
         """Say hello every `settings.hello_every_s` seconds, and at once after request_hello(), until `stop` is set.
 
-        It is the body of a thread, and also renews the secret when that is due. The first hello waits as the others
-        do. `on_welcome` is called with each answer. A hello that fails is logged and sent again after a pause. When
-        the farm does not know this node any more, `on_refused` is called and the loop ends.
+        Call it in a thread. The first hello waits like the others. Before a hello, a secret that is due is renewed.
+        `on_welcome` is called with each answer. A hello that fails is logged and sent again after a pause. When the
+        farm does not know this node any more, `on_refused` is called and the loop ends.
         """
         failures = 0
         while not stop.is_set():

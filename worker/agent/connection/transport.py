@@ -24,7 +24,7 @@ Deliver = Callable[[dict[str, object], str], None]
 
 
 class PublishingRefusedError(RuntimeError):
-    """A node publishes no messages. It sends HTTP requests to the farm."""
+    """A message was to be published. A node publishes none; it sends HTTP requests to the farm."""
 
 
 class Channel(virtual.Channel):

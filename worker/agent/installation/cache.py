@@ -30,7 +30,7 @@ class FetchError(Exception):
 
 
 class ArtifactUnavailableError(Exception):
-    """A file of an artifact is not available. `reason` is that of its cells."""
+    """A file of an artifact is not available. `reason` is the reason that its cells get."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -73,7 +73,7 @@ class ArtifactCache:
     def copy_bundle_to(self, bundle: Bundle, into: Path, *, keep: Iterable[str] = ()) -> Path:
         """Copy a bundle's files under their own names into a folder, and return the path of its main file.
 
-        The folder is made. Raises what `copy_file_to` raises.
+        The folder is made. Raises ArtifactUnavailableError, and OSError where a copy cannot be written.
         """
         into.mkdir(parents=True, exist_ok=True)
         for ref in bundle.files:

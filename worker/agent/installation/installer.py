@@ -37,7 +37,7 @@ _PROBE = (
 )
 # a program that loads about a hundred models of one node, and its time limit
 LOADABLE_VERSIONS, LOADABLE_VERSIONS_S = RUNNER / "loadable_versions.py", 30.0
-# two thirds of the modules, which no launch imports
+# two thirds of the modules; no launch imports them
 _NOT_COMPILED = r"/site-packages/(.*/)?tests/|/site-packages/onnxruntime/transformers/"
 # messages of uv and Python about a full disk
 _FULL = ("No space left on device", "Disk quota exceeded", "os error 28")
@@ -58,7 +58,7 @@ class Python:
 
 
 class ProbedEnvironment(Message):
-    """The versions that an environment reports. A package may report anything, so they are shown and never executed."""
+    """The versions that an environment reports. They are only shown, because a package may report anything."""
 
     version: _Name
     python: _Name
@@ -108,8 +108,9 @@ def make_environment(
 ) -> dict[str, object]:
     """Make a virtual environment in `folder`, install the requirements into it, and compile them.
 
-    An earlier environment there is replaced. Return the fields of ProbedEnvironment, as `module` reports them when it
-    is imported in the sandbox. Raises DiskFullError, and InstallError with the essential line of uv's output.
+    An earlier environment there is replaced. `with_dependencies` has no effect on requirements that are whole. Return
+    the fields of ProbedEnvironment, as `module` reports them when it is imported in the sandbox. Raises DiskFullError,
+    and InstallError with the essential line of uv's output.
     """
     uv = find_uv()
     # in this folder, uv finds no uv.toml or pyproject.toml of the user's, which may name another index
@@ -174,7 +175,6 @@ def probe_loadable_versions(folder: Path) -> Loads | None:
 
 
 def _run_confined(interpreter: Path, program: str, *, timeout_s: float) -> Ending:
-    """Run a program, given as its text, in the sandbox. Raises SandboxError."""
     with tempfile.TemporaryDirectory(prefix="onnxfarm-probe-") as scratch:
         reads = interpreters.list_interpreter_paths(interpreter)
         policy = Policy(read_only=reads, read_write=(Path(scratch),), memory_bytes=PROBE_BYTES)

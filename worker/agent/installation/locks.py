@@ -50,7 +50,7 @@ def pin_requirements(runtime: Runtime, recipe: Recipe, *, allowed: Collection[st
 
 
 def parse_pin(line: str) -> str:
-    """Return the `name==version` of a requirement's line, without extras and marker; empty where it pins nothing."""
+    """Return the `name==version` of a requirement's line, without extras and marker; "" where it pins no version."""
     match = _PIN.match(line)
     return match[1] + match[2] if match is not None else ""
 

@@ -42,8 +42,8 @@ class Recipe:
 def make_recipe(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
     """Make the requirements of a runtime's environment, with numpy 1 up to release 1.18 and numpy 2 above.
 
-    `wheel`: the file of a build that is on no index. A plug-in is installed beside plain ONNX Runtime; only plug-ins of
-    other people have dependencies.
+    `wheel`: the file of a build that is on no index. A plug-in is installed together with plain ONNX Runtime, and
+    dependencies are installed only for third-party plug-ins.
     """
     engine = engines.engine_of(runtime)
     if engine.stands_alone:

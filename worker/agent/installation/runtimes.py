@@ -31,7 +31,7 @@ Say = Callable[[str], None]
 
 
 class RuntimeUnavailableError(ReasonedError):
-    """The runtime is not available on this node now. `reason` is that of its cells."""
+    """The runtime is not available on this node now. `reason` is the reason that its cells get."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class Installed:
 class RuntimeStore:
     """The runtimes in a folder, which several agents of a user may share.
 
-    `allowed` and `indexes`: the packages, beside the known distributions, and the farm's indexes that this machine's
-    owner allows by name. `wheels`: the folder of builds that were given as files. `list_loads` has the installed ones,
-    by their names, of which it is known which versions of models they load.
+    `allowed`: packages that this machine's owner allows by name, in addition to the known distributions. `indexes`: the
+    farm's indexes that the owner allows. `wheels`: the folder of builds that were given as files. `list_loads` maps the
+    name of each installed runtime to the newest versions of models that it loads, where they are known.
     """
 
     def __init__(
@@ -83,17 +83,17 @@ class RuntimeStore:
     def provide(
         self, runtime: Runtime, *, keep: Collection[Runtime] = (), files: Sequence[WheelFile] = ()
     ) -> Installed:
-        """Return the runtime, which is installed if it is missing. Those of `keep` are not deleted to make room.
+        """Return the runtime, and install it first if it is missing. Those of `keep` are not deleted to make room.
 
-        `files`: the wheels of a runtime of the farm's own index. Whatever an order says, only a known distribution or
-        an allowed package is installed or used. How a framework runs a program is not part of the returned runtime.
-        Raises RuntimeUnavailableError where it is not allowed, or with the installer's essential line; a failure is
-        raised again for FAILURE_S without another try, but not that of a full disk.
+        `files`: the wheels of a runtime of the farm's own index. Only a known distribution or an allowed package is
+        installed or used, whatever an order names. The returned runtime of a framework lacks the program's mode, such
+        as eager. Raises RuntimeUnavailableError where it is not allowed, or with the installer's essential line. For
+        FAILURE_S, the same error is raised without another try, unless the disk was full.
         """
         refusal = distributions.refusal(runtime, allowed=self._allowed) or self._explain_refused_index(runtime, files)
         if refusal is not None:
             raise RuntimeUnavailableError(Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=refusal))
-        # how a framework runs a program does not matter for what is installed
+        # the same installation runs a framework's programs in every mode
         runtime, *keep = (engines.engine_of(named).installed_as(named) for named in (runtime, *keep))
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._lock_runtime(runtime):

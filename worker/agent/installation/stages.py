@@ -1,4 +1,4 @@
-"""Stages the runner: copies it to a folder of its own, so that a runtime's interpreter can import nothing else of ours.
+"""Stages the runner: copies it to a separate folder, where a runtime's interpreter cannot import the rest of the farm.
 
 The files are copied without importing them, which would need onnxruntime.
 """

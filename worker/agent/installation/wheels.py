@@ -105,9 +105,9 @@ def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
 
 
 def find_supported_pythons(wheel: Path) -> tuple[int, int] | None:
-    """Return the lowest and the highest minor version of Python 3 that a wheel is for; None: it does not say.
+    """Return the lowest and the highest minor version of Python 3 that a wheel is for; None: its name has none.
 
-    The highest is 99 where the wheel is for any newer one, too.
+    The highest is 99 where the wheel is for any newer version too (abi3).
     """
     tags = parse_wheel_filename(wheel.name)[3]
     minors = [int(match[1]) for tag in tags if (match := _PYTHON.fullmatch(tag.interpreter))]

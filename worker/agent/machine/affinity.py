@@ -17,8 +17,8 @@ _CPUS = Path("/sys/devices/system/cpu")
 def choose_core(*, watch_s: float = WATCH_S, cpus: Path = _CPUS) -> int | None:
     """Choose the least busy of the fastest cores that this process may use, after watching them for `watch_s` seconds.
 
-    `cpus` is the folder of the cores in sysfs. None where the system cannot bind a process to a core, or where the
-    process may use only one.
+    `cpus` is the folder of the cores in sysfs. Return None where the system cannot bind a process to a core, or where
+    the process may use only one.
     """
     if not hasattr(os, "sched_getaffinity"):
         return None
@@ -28,7 +28,7 @@ def choose_core(*, watch_s: float = WATCH_S, cpus: Path = _CPUS) -> int | None:
     busy = psutil.cpu_percent(interval=watch_s, percpu=True)
     best = max(_read_speed(cpus, core) for core in allowed)
     fastest = [core for core in allowed if _read_speed(cpus, core) == best]
-    # a core that nothing is known of comes last
+    # a core whose load is not known counts as fully busy
     return min(fastest, key=lambda core: busy[core] if core < len(busy) else 100.0)
 
 

@@ -74,7 +74,10 @@ class Readings:
 def read_during(
     meter: Meter | None, *, period_s: float = PERIOD_S, clock: Callable[[], int] = time.monotonic_ns
 ) -> Iterator[Readings]:
-    """Read the meter every `period_s` seconds inside the `with`, and once before and after. None is never read."""
+    """Read the meter every `period_s` seconds inside the `with`, and once before and after.
+
+    The readings are complete after the `with`. They stay empty for no meter (None).
+    """
     readings = Readings(clock=clock)
     if meter is None:
         yield readings
@@ -99,8 +102,8 @@ def read_during(
 def find_meter(cell: CellSpec, *, powercap: Path = POWERCAP, nvml: str = NVML) -> Meter:
     """Open the energy meter of the processor or device that a cell runs on.
 
-    Raises EnergyUnreadableError where its provider has no known meter, or where that cannot be read. A device id that
-    is missing or no number counts as 0.
+    Raises EnergyUnreadableError where its provider has no known meter, or where the meter cannot be read. A device id
+    that is missing or not a number counts as 0.
     """
     entry = providers.find(cell.provider)
     meter = entry.meter if entry is not None else None
@@ -167,9 +170,10 @@ def open_nvidia_meter(device: int, *, library: str = NVML) -> Meter:
 
 
 def compute_energy_per_inference_mj(readings: Readings, points: Sequence[tuple[int, int, int]]) -> list[float | None]:
-    """Compute the millijoules of an inference for each (began_ns, ended_ns, inferences).
+    """Compute the millijoules of an inference for each point (began_ns, ended_ns, inferences), in the same order.
 
-    None where the readings do not cover that time, or the counter did not move in it. The inferences are at least 1.
+    None where the readings do not cover that time, or the counter did not move in it. Each point needs at least one
+    inference.
     """
     parts = [(readings.compute_joules_between(began, ended), runs) for began, ended, runs in points]
     return [1000.0 * joules / runs if joules is not None and joules > 0 else None for joules, runs in parts]

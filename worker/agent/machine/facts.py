@@ -30,7 +30,7 @@ _CPU_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz")
 
 @dataclass(frozen=True)
 class MachineState:
-    """The state of the machine that may disturb a measurement. Shares are 0–1, of the whole machine."""
+    """The state of the machine that may disturb a measurement. Shares of the whole machine are 0–1; None: not known."""
 
     load_1m: float | None = None
     logical_cores: int | None = None
@@ -120,7 +120,7 @@ def _percent(share: float) -> str:
 
 
 def count_runners() -> int | None:
-    """Count the runners on this machine, whoever started them, this agent too; None if processes cannot be listed."""
+    """Count the runners on this machine, this agent's and all others; None if processes cannot be listed."""
     try:
         processes = list(psutil.process_iter(["cmdline"]))
     except (OSError, psutil.Error):
@@ -129,14 +129,17 @@ def count_runners() -> int | None:
 
 
 def is_runner(argv: "list[str] | tuple[str, ...]") -> bool:
-    """Say whether a process with these arguments measures: an interpreter started on a staged runner."""
+    """Say whether a process with these arguments is an interpreter that runs a staged runner, and not its sandbox."""
     if not argv or os.path.basename(argv[0]) in _WRAPPERS:
         return False
     return any(_STAGE.match(os.path.basename(argument)) for argument in argv[1:])
 
 
 def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
-    """Read the machine's facts. Its load by other programs is measured for `busy_window_s` seconds; 0: not at all."""
+    """Read the machine's facts, with warnings under `advice`.
+
+    The load by other programs is measured for `busy_window_s` seconds, in which this waits; 0: not measured.
+    """
     busy = psutil.cpu_percent(interval=busy_window_s) / 100 if busy_window_s > 0 else None
     processor_facts = processor.read_processor()
     memory = psutil.virtual_memory()

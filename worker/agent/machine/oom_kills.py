@@ -1,4 +1,4 @@
-"""Tells whether the kernel killed a process for lack of memory, or somebody else did. Linux counts its own kills."""
+"""Finds out whether the kernel or somebody else killed a process, by the kernel's own count of out-of-memory kills."""
 
 import re
 import signal
@@ -20,9 +20,10 @@ def count_oom_kills(vmstat: Path = VMSTAT) -> int | None:
 
 
 def correct_ending(ending: Ending, *, before: int | None, after: int | None) -> Ending:
-    """Return an ending by SIGKILL that was taken for lack of memory as a crash, if the kernel killed nothing.
+    """Turn an out-of-memory ending into a crash, if the kernel killed no process meanwhile.
 
-    `before` and `after` are the kernel's counts around the process. If they are not known, the ending stays as it is.
+    Only an ending by SIGKILL whose cause was a guess is corrected. `before` and `after` are the kernel's counts around
+    the process. If they are not known, the ending stays as it is.
     """
     is_guess = ending.kind == "out_of_memory" and ending.signal == signal.SIGKILL and "system killed it" in ending.limit
     if is_guess and before is not None and before == after:

@@ -71,7 +71,7 @@ def find_perf_event_restriction(
 ) -> int | None:
     """Return kernel.perf_event_paranoid if it keeps this user from counting instructions.
 
-    None if it does not, or cannot be read.
+    Return None if it does not, as for root, or if it cannot be read. `is_root` None: whether this process is root's.
     """
     is_root = os.geteuid() == 0 if is_root is None else is_root
     level = _read(setting)
@@ -92,7 +92,7 @@ def is_emulated(proc: Path = Path("/proc")) -> bool:
     """Say whether this process runs on an emulated processor.
 
     Under qemu's user mode, platform.machine() and /proc/self/exe show the guest, but the link of the thread does not.
-    Rosetta counts too. A virtual machine does not, nor does what cannot be read.
+    Rosetta counts as emulation, and a virtual machine does not. Where nothing can be read, return False.
     """
     try:
         if os.path.basename(os.readlink(proc / "thread-self" / "exe")).startswith("qemu-"):

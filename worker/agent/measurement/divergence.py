@@ -1,7 +1,7 @@
 """Finds the first divergent node of a cell: a search chooses tensors, and this machine's runtimes compute them.
 
-Each tensor to look at depends on what the one before it showed on this node. So the search runs here; the program that
-starts the agent passes it in (`farm.rules.quality.looks`).
+The search chooses each tensor by the result of the one before, so it runs on the node. The program that starts the
+agent passes it in (`farm.rules.quality.looks`).
 """
 
 import shutil
@@ -35,7 +35,7 @@ REPEATED_OTHERWISE = " Run again, that part did not show it: the difference come
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """The question at which tensor of a model two sides first differ."""
+    """A question: at which tensor of a model do two sides, the candidate and the reference, first differ?"""
 
     # the model's folder, and the name of the .onnx in it
     folder: Path
@@ -194,7 +194,10 @@ class BlockQuestions:
 
 
 def answer_questions(order: BlockOrder, questions: BlockQuestions) -> Iterator[DivergenceReport]:
-    """Answer each question of the order, and yield its report. A report without an answer has a reason."""
+    """Answer the order's questions in turn, and yield a report for each. A report without an answer has a reason.
+
+    A question is answered when its report is asked for. A part that shows the difference is stored first.
+    """
     for number, question in enumerate(order.divergences):
         folder = questions.folder / f"divergence-{number}"
         report = DivergenceReport(arm=question.arm, against=question.against)

@@ -25,8 +25,8 @@ COMPILED = "compiled.onnx"
 def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesReport | None:
     """Compare the outputs of the checks of every two arms with the same inputs; None where there are no two.
 
-    The outputs are compared by a runner's process; where that fails, the report has a reason. An arm whose check left
-    no outputs is not compared. The files of outputs are moved, so this is done once.
+    A runner's process compares the outputs; where it fails, the report has a reason. An arm whose check left no outputs
+    is not compared. Call this once for a block, because it moves the files of outputs.
     """
     stored = {arm.arm: place for arm in arms if (place := _share_outputs(arm)) is not None}
     by_number = {arm.arm: arm for arm in arms if arm.arm in stored}
@@ -79,7 +79,7 @@ def _make_pair(arm: PreparedArm, other: PreparedArm, stored: dict[int, Path]) ->
 
 
 def select_compiled_arms(arms: Iterable[PreparedArm]) -> list[PreparedArm]:
-    """Select the arms whose provider can write a compiled model, and of equal cells the first."""
+    """Select the ONNX Runtime arms whose provider can write a compiled model; of arms with equal cells, the first."""
     selected: dict[str, PreparedArm] = {}
     for arm in arms:
         entry = providers.find(arm.order.cell.provider)
@@ -89,7 +89,7 @@ def select_compiled_arms(arms: Iterable[PreparedArm]) -> list[PreparedArm]:
 
 
 def store_compiled_model(launcher: Launcher, arm: PreparedArm, *, store: StoreCompiled) -> None:
-    """Compile an arm's model again, in a process of its own, and call `store` with the file.
+    """Compile an arm's model again in a separate process, and call `store` with the arm's number and the file.
 
     Where that fails, as for a model that is compiled already, log why and store nothing.
     """

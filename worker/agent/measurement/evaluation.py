@@ -21,7 +21,7 @@ from worker.agent.measurement.orders import EvaluationPart, RunnerOrder
 from worker.agent.measurement.prepared_arms import PreparedArm, prepare_arms
 from worker.agent.measurement.runner_process import Launcher, make_garbled_reason
 
-# the time limits of one process, and of all evaluations of a block, whose main purpose are its rounds
+# the time limits of one process, and of all evaluations of a block, which must leave time for its rounds
 EVALUATION_S = 60.0
 ALL_S = 240.0
 TOO_LATE = Reason(

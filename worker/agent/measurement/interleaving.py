@@ -1,7 +1,7 @@
 """Interleaves the arms of a round: their processes run together and take turns, so that one measures at a time.
 
-The speed of a shared machine changes by a tenth within seconds. If arms are measured one after the other, that is in
-their ratio; if they take turns of some milliseconds, it is the same for all. docs/samples.md says what this gains.
+The speed of a shared machine changes by a tenth within seconds. If arms are measured one after the other, this change
+distorts their ratio; if they take turns of some milliseconds, it affects all alike. docs/samples.md has the figures.
 """
 
 import os
@@ -118,8 +118,9 @@ def interleave_processes(
     """Start the processes, each with a folder for its pipes, and give them turns until all have measured.
 
     Return the answers in this order. MAX_STARTING processes at a time load their models; after each such group,
-    `on_ready` is called with the time. Once all are loaded, they warm up one after the other. In each cycle, the order
-    of turns is drawn anew. No turn begins after `limit_s`. A process that dies or hangs ends only its own sample.
+    `on_ready` is called with time.monotonic(). Once all are loaded, they warm up one after the other. In each cycle,
+    the order of turns is drawn anew. No cycle begins after `limit_s`. A process that dies or hangs ends only its own
+    sample.
     """
     with ExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(max_workers=len(launches), thread_name_prefix="turns"))

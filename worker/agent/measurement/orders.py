@@ -9,7 +9,7 @@ from farm.contract.cells import Budget
 
 
 class BudgetPart(TypedDict, total=False):
-    """How long to measure, in seconds and runs."""
+    """How long to measure, in seconds and runs; `worker.runner.order.BudgetOrder` explains the keys."""
 
     warmup_s: float
     warmup_cap_s: float
@@ -102,7 +102,7 @@ class RunnerOrder(TypedDict, total=False):
 # the maximum of runs and seconds of a trace
 TRACE_RUNS = 30
 TRACE_S = 0.5
-# the seconds of each further trace that explains a change
+# the seconds of each trace after an arm's first, which explains a change
 FURTHER_TRACE_S = 0.25
 # the maxima of the trace after the windows of a launch, where rounds are traced
 ROUND_TRACE_S = 0.25

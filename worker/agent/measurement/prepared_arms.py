@@ -20,9 +20,9 @@ from worker.agent.installation.runtimes import Installed, RuntimeUnavailableErro
 class PreparedArm:
     """An arm whose runtime is installed and whose files are in the block's folder.
 
-    `arm` is its number. `model` is what it runs, and `source` the model as it was uploaded: another one if
+    `arm` is its number. `model` is the file that it runs, and `source` the model as it was uploaded, which differs if
     `is_variant`. `is_session`: it runs in a session of ONNX Runtime. `engines`: the folder for what its provider
-    compiles. `description` names its cell for people.
+    compiles, which may not exist. `description` names its cell for people.
     """
 
     order: ArmOrder

@@ -42,7 +42,7 @@ class _Rates(BaseModel):
 
 @dataclass
 class LoadRates:
-    """The rates of requests for cells under load, which are the same for all runtimes of a cell."""
+    """The rates of requests for cells under load. Cells that differ only in their runtime share them."""
 
     _rates: dict[str, list[float]] = field(default_factory=dict)
     _reasons: dict[str, Reason] = field(default_factory=dict)
@@ -175,10 +175,10 @@ class Sampler:
 
 
 def can_take_turns(arms: Sequence[PreparedArm], *, peaks: dict[int, int]) -> bool:
-    """Say whether the processes of these arms may run together: on host memory, with room for all, one session each.
+    """Say whether the processes of these arms may run together.
 
-    Processes would disturb each other on a device, and other scenarios need the machine alone. False also for a single
-    arm, and where the peak memory of an arm is not known.
+    True for two or more arms with the plain scenario in host memory, if their known peaks together fit MEMORY_SHARE of
+    the free memory. Processes would disturb each other on a device, and other scenarios need the machine alone.
     """
     if len(arms) < 2 or not hasattr(os, "mkfifo"):
         return False
@@ -188,10 +188,11 @@ def can_take_turns(arms: Sequence[PreparedArm], *, peaks: dict[int, int]) -> boo
 
 
 def is_contention_judged(arm: PreparedArm, *, is_emulated: bool | None = None) -> bool:
-    """Say whether the arm's processor time shows disturbance by other programs: on the CPU provider with one thread.
+    """Say whether processor time shows that other programs disturb the arm.
 
-    Elsewhere other threads do the work. On an emulated processor it is not used, because its latencies are not compared
-    and repeating them takes twenty times as long.
+    True on the CPU provider for sequential execution with one thread and a single stream of requests; elsewhere other
+    threads do the work. False on an emulated processor, because its latencies are not compared and repeating them takes
+    twenty times as long. `is_emulated` None: whether this machine's is.
     """
     cell = arm.order.cell
     return (

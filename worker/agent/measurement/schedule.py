@@ -27,7 +27,7 @@ def order_arms(arms: Sequence[int], *, round_number: int, seed: str) -> list[int
     """Return the arms in the order of a round; the same for the same seed, arms and round.
 
     The orders are the rows of a Williams square over randomly renamed arms: in k rounds of k arms, every arm has every
-    place once and, for even k, follows every other arm once. So the heat and cache that an arm leaves affect all alike.
+    place once and, for even k, follows every other arm once. So the heat that an arm leaves affects all others alike.
     E. J. Williams, "Experimental designs balanced for the estimation of residual effects of treatments", 1949.
     """
     count = len(arms)

@@ -28,7 +28,7 @@ class TensorComparisonError(ReasonedError):
 class TensorComparer:
     """One side of a divergence: an arm, whose runtime and session settings are used for other models.
 
-    `is_absolute`: the tolerance is the user's, in the tensors' own unit.
+    `is_absolute`: the tolerance is the user's, and is not scaled by the reference.
     """
 
     launcher: Launcher
@@ -37,7 +37,7 @@ class TensorComparer:
     is_absolute: bool = False
 
     def compare(self, model: Path, *, inputs: Path, reference: Path) -> list[TensorLook]:
-        """Run the model and compare its outputs with those of a `.npz`. Raises TensorComparisonError."""
+        """Run the model and compare its outputs with those of a `.npz`, by name. Raises TensorComparisonError."""
         # the process may read the folders of the model and of the inputs, and its own
         place = plain_files.copy_file_into(reference, self.arm.scratch / _REFERENCE)
         answer = self._run_model(model, inputs, {"reference": str(place)})

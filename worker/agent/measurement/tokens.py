@@ -14,7 +14,7 @@ from worker.agent.measurement.runner_process import make_garbled_reason, parse_e
 
 # the whole model is loaded for its tokenizer
 TIMEOUT_S = 600.0
-# the memory limit is this, and TIMES_MODEL the model's size, because a session copies weights
+# the memory limit is BASE_BYTES plus TIMES_MODEL times the model's size, because a session copies weights
 BASE_BYTES = 2 << 30
 TIMES_MODEL = 4
 _TEXTS, _IDS = "texts.json", "ids.npz"
@@ -29,9 +29,9 @@ def write_token_ids(
 ) -> Path:
     """Write the token ids of each text into a `.npz`, as an array with the text's name, and return its path.
 
-    The file has to be checked, because a sandboxed process wrote it. `stage` is the staged runner, `work` an empty
-    folder. Raises TokenizationError where the tokenizer refuses or fails, and SandboxError where the sandbox cannot be
-    made.
+    The caller has to check the file, because a sandboxed process wrote it. `stage` is the staged runner, `work` an
+    empty folder. Raises TokenizationError where the tokenizer refuses or fails, and SandboxError where the sandbox
+    cannot be made.
     """
     texts_path, ids_path = work / _TEXTS, work / _IDS
     texts_path.write_text(json.dumps(texts))

@@ -34,11 +34,11 @@ from worker.agent.measurement.orders import RunnerOrder
 from worker.agent.measurement.prepared_arms import PreparedArm
 from worker.agent.measurement.runner_process import Launcher, make_garbled_reason
 
-# slower operators are reported one by one, and the others as a sum for each provider, so that a report stays under 1 MB
+# the slowest operators are reported one by one, and the others as a sum for each provider: a report stays under 1 MB
 MAX_OPERATORS = MAX_NODES
 # the same for the operators of a prompt
 MAX_PROMPT_OPERATORS = 512
-# reported nodes that an operator reads from
+# the maximum of nodes that are reported as inputs of an operator
 MAX_EDGES = 64
 
 
@@ -143,10 +143,11 @@ def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Pr
 
 @dataclass
 class Mapper:
-    """Maps the executed nodes of a block to the own nodes of its models. Each graph is parsed once, in a child.
+    """Maps the executed nodes of a block to the own nodes of its models. Each graph is parsed once, in a child process.
 
-    The origins have the order of the executed nodes; all are unmapped where a graph is unknown. There are none for a
-    trace that failed.
+    `map_origins` and `map_prompt_origins` return the origins in the order of the executed nodes, those of a run and
+    those of the prompt. All are UNMAPPED where a graph is unknown. The list is empty for a trace that failed or has no
+    prompt.
     """
 
     work_dir: Path
@@ -324,8 +325,8 @@ class RoundTraces:
     def remember_nodes(self, profiled: Profiled, origins: Sequence[Origin]) -> None:
         """Remember the own node of each executed node of an arm's first trace, from `origins`.
 
-        It remembers none for other providers than the CPU, whose sessions cannot always be closed safely, for cells
-        with a scenario of their own, for further or failed traces, nor for models with more nodes than a report names.
+        Nothing is remembered for other providers than the CPU, whose sessions cannot always be closed safely, for cells
+        with another scenario than the plain one, for later or failed traces, or for more than MAX_NODES nodes.
         """
         reply, arm = profiled.reply, profiled.arm
         cell = arm.order.cell
