@@ -21,9 +21,9 @@ def load_arrays(path: str) -> Arrays:
 
 
 def save_arrays(path: str, outputs: dict[str, object]) -> None:
-    """Write the outputs that are arrays to an .npz. Arrays of objects are written as text.
+    """Write the outputs that are arrays to an .npz, and leave the others out. Arrays of objects are written as text.
 
-    `numpy.savez` takes the names as keyword arguments, so that an output named `file` would clash.
+    `numpy.savez` is not used, because an output named `file` would clash with its parameter.
     """
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, value in outputs.items():

@@ -52,7 +52,7 @@ def run_check(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
         save_arrays(order.keep, outputs)
 
     start_ms = timer.phases_ms["session"] + timer.phases_ms["first"]
-    # before other sessions are closed, because it would use their memory again
+    # measured before other sessions are closed, because new ones would reuse their freed memory
     footprints = footprint.measure_for_check(order, inputs, start_ms=start_ms, peak_bytes=peak_bytes)
     is_cheap = start_ms <= CHEAP_MS and peak_bytes <= CHEAP_BYTES
     unoptimised = _compare_with_unoptimised(order, inputs, outputs) if is_cheap else []
@@ -94,7 +94,7 @@ def _measure_row_difference(
         alone = kind.feed(engine, {name: np.ascontiguousarray(array[:1]) for name, array in inputs.items()})
         alone.run_first()
     except Exception as error:
-        # the cell is not at fault if its first dimension is not dynamic after all, as by a Reshape with a fixed batch
+        # the cell is not at fault where another batch size fails inside the model, as at a Reshape with a fixed batch
         if faults.explain_error(error, during="run")[0] == "out_of_memory":
             raise
         return None

@@ -22,7 +22,10 @@ IN, OUT = "in.", "out."
 
 
 def run_conformance(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
-    """Run every case that the ledger does not name yet, append the outcomes to it, and return their number."""
+    """Run every case that the ledger does not name yet, in the order of names, and append the outcomes to it.
+
+    Return the number of cases that were run now, under `cases`.
+    """
     names_in_ledger = {json.loads(line)["case"] for line in Path(order.inputs).read_text().splitlines()}
     cases = [name for name in sorted(os.listdir(order.model)) if name not in names_in_ledger]
     with timer.phase("cases"), open(order.inputs, "a", buffering=1) as ledger:

@@ -39,7 +39,7 @@ def measure_cached_start(order: Order, *, open_session: Callable[[Order], object
     try:
         open_session(order)
     except faults.Refusal:
-        # the first session of the cell ran, so the cell is not at fault
+        # the cell's first session ran, so this failure is not the cell's
         return {}
     return {"cached_session_ms": (time.perf_counter_ns() - began) / 1e6, "engine_bytes": size}
 

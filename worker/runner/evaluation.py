@@ -1,7 +1,7 @@
 """The evaluation pass: runs the cell on labelled data batch by batch, and judges the outputs. It is never timed.
 
-When its time limit is over it is refused, because the accuracy of a part of the samples cannot be compared with that of
-all samples.
+A pass that exceeds its time limit is refused, because the accuracy of a part of the samples cannot be compared with
+that of all samples.
 """
 
 import base64
@@ -25,11 +25,11 @@ FLOATS = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(do
 
 
 def run_evaluation(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
-    """Judge every sample. Return the number of samples as `n`, the names of the `output`, and the packed judgements.
+    """Judge every sample. Return their number as `n`, the names of the `output`, and the judgements as `samples`.
 
-    The judgements are `samples`, see `pack_judgements`. A user's own function may give one figure for all samples
-    instead, which is `value`; `samples` is empty then. Raises Refusal where the data cannot be read or judged, the cell
-    does not run, or the time limit is over.
+    `pack_judgements` packs the judgements. With a user's own function, `output` is empty and `lower_is_better` is
+    added; `value` is its figure if it gives one for all samples, and `samples` is empty then. Raises Refusal where the
+    data cannot be read or judged, the cell does not run, or the time limit is over.
     """
     evaluation = order.evaluation
     if evaluation is None:
@@ -111,8 +111,8 @@ def _cast_floats(engine: Engine, inputs: Arrays) -> Arrays:
 def pack_judgements(judgements: Array) -> str:
     """Pack judgements as text, which farm.rules.quality.evaluation unpacks.
 
-    It is the kind, a colon, and zlib-compressed base64 of one bit a sample (kind `b1`, right or wrong) or of one
-    little-endian float32 a sample (kind `f4`).
+    The text is the kind, a colon, and base64 of zlib-compressed values: one bit a sample (kind `b1`, right or wrong) or
+    one little-endian float32 a sample (kind `f4`).
     """
     is_boolean = judgements.dtype.kind == "b"
     kind, raw = ("b1", np.packbits(judgements)) if is_boolean else ("f4", judgements.astype("<f4"))

@@ -26,7 +26,7 @@ def import_extension(kind: ExtensionKind, name: str) -> Any:
     """
     folder = f"{OUTSIDE}.{kind}"
     try:
-        # the name is not a user's: it is that of an entry on the farm and on the node
+        # importing by this name is safe: it is an entry's on the farm and on the node, and no user chooses it
         return importlib.import_module(f"{folder}.{name}").Outside
     except ModuleNotFoundError as missing:
         if missing.name not in (OUTSIDE, folder, f"{folder}.{name}"):

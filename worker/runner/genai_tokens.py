@@ -1,4 +1,4 @@
-"""The tokens pass: a model's own tokenizer turns texts into token ids. Never timed.
+"""The tokens pass: a model's own tokenizer turns texts into token ids. It is never timed.
 
 onnxruntime-genai has a tokenizer for loaded models only, so the model is loaded for it.
 """
@@ -14,7 +14,7 @@ from worker.runner.arrays import save_arrays
 from worker.runner.engines import genai
 from worker.runner.order import Order, PhaseTimer
 
-# the file that onnxruntime-genai reads beside the model
+# onnxruntime-genai reads one of these files in the model's folder
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
 # two texts of 1,048,576 characters, each escaped in up to 12 bytes
 MAX_TEXT_BYTES = 32 << 20

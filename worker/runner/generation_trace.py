@@ -11,7 +11,7 @@ from worker.runner.scenarios.decoder_ports import Steps, describe_decoder
 
 # steps that are traced after each prompt, evenly along the sequence
 STEPS = 8
-# a pass is a prompt with its steps: so many warm up, and at least so many count
+# a pass is a prompt with its steps: the first WARMUP_PASSES do not count, and at least MIN_PASSES do
 WARMUP_PASSES = 2
 MIN_PASSES = 5
 
@@ -25,7 +25,7 @@ def run_trace(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     engine, saved = trace.open_profiled(order, timer=timer)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     with faults.translate_errors("run", **facts), timer.phase("runs"):
-        # the bindings hold only the addresses of its buffers, so the steps have to stay alive
+        # the bindings hold only the addresses of the buffers of `steps`, which has to stay alive
         decoder = describe_decoder(engine.session)
         prompt_rows = prompts.load_prompts(order, vocabulary=decoder.vocabulary)
         steps = Steps(engine.session, decoder, prompt=prompt_rows, new=int(order.scenario["new"]))

@@ -1,7 +1,7 @@
 """Finds the newest operator set, IR version and `ai.onnx.ml` that a runtime loads, by trying models of one node.
 
-Its text runs by itself in the runtime's environment, without anything of ours and without `onnx`: so the models are
-written as protobuf bytes. A runtime that loads even the last version tried checks nothing, so its answer is 0.
+This file runs alone in the runtime's environment, without the farm's modules and without `onnx`. So it writes the
+models as protobuf bytes. A runtime that loads even the last version tried checks nothing, so its answer is 0.
 """
 
 import json

@@ -110,7 +110,7 @@ class Order:
     program: str | None = None
     # OrtValue's name of the provider's own memory; None: it uses the host's
     memory: str | None = None
-    # the switch (an environment variable) that lets the processor stand in for the provider's device
+    # the environment variable that lets the processor stand in for the provider's device
     stands_in: str | None = None
     # whether a device of kind CPU is a simulator of the provider's own
     is_simulated_on_cpu: bool = False
@@ -121,7 +121,7 @@ class Order:
     prompts: str | None = None
     atol: float = 1e-5
     rtol: float = 1e-4
-    # whether the user gave both, in the unit of the outputs
+    # whether the user gave both; they are not scaled by the reference then
     is_absolute: bool = False
     # atol and rtol of single outputs, by name
     tolerances: dict[str, list[float]] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class Order:
     # the folder with the pipes of a sample that takes turns, and the core to which it is bound
     turns: str | None = None
     core: int | None = None
-    # where the check and look passes write their outputs (.npz)
+    # the file that a pass writes: outputs (check, look), token ids (tokens) or the model (compilation); None: none
     keep: str | None = None
     # the engines pass: the paths of two arms' outputs, and the tolerance
     pairs: tuple[Pair, ...] = ()
@@ -151,7 +151,7 @@ class Order:
     launched_ns: int | None = None
 
     def find_tolerance(self, name: str) -> Tolerance:
-        """Return the tolerance of an output by its name: its own, or that of the order. The user's are absolute."""
+        """Return the tolerance of an output by its name: its own if it has one, which is absolute, or the order's."""
         atol, rtol = self.tolerances.get(name, (self.atol, self.rtol))
         return {"atol": atol, "rtol": rtol, "is_absolute": self.is_absolute or name in self.tolerances}
 
@@ -175,7 +175,7 @@ class Order:
         return cls(session=SessionOrder(**session), budget=budget, evaluation=part, **fields)
 
 
-# phases with verdicts of their own, which on a busy machine are by the processor time of the process
+# phases that the farm judges separately, by their processor time where the machine was busy
 JUDGED_PHASES = ("session", "first")
 
 

@@ -1,4 +1,4 @@
-"""Compares outputs with their references: differences, never a verdict, as the farm judges."""
+"""Compares outputs with their references. It only measures differences; the farm judges them."""
 
 import numpy as np
 
@@ -18,11 +18,11 @@ def compare_output(
 ) -> dict[str, object]:
     """Compare one output with its reference; return the fields of the contract's OutputParity.
 
-    `atol` is a part of the reference's scale, and no smaller than the output's type can hold, unless it `is_absolute`,
-    as one that the user gave is. Differences are computed in float64. Elements that are not finite in both are left out
-    of them; NaN or infinity where the reference has another value is a violation. Relative differences are taken where
-    the reference is not zero. Integers, booleans and texts must be equal. An output of another shape violates in every
-    element. Without a reference nothing is compared, nor is a value that is no array, such as the name of its type.
+    `atol` is a part of the reference's scale, and both tolerances are at least the precision of a 16-bit output,
+    unless `is_absolute`, as for those that the user gave. Differences are computed in float64, over the elements that
+    are finite in both; NaN or infinity where the reference has another value is a violation. Relative differences are
+    taken where the reference is not zero. Integers, booleans and texts must be equal. An output of another shape
+    violates in every element. Nothing is compared without a reference, or for a value that is not an array.
     """
     if not isinstance(value, np.ndarray):
         # a sequence, a map or a type that numpy lacks is named, and not compared
@@ -51,7 +51,7 @@ def compare_output(
 def compute_scale(reference: Array) -> float:
     """Compute the scale of rounding errors: the root mean square of the finite values, at least 1.
 
-    Several values near a lowest below -10,000 are scores that a mask hides, and do not count.
+    Two or more values near the lowest one, if it is below about -10,000, are masked scores and do not count.
     """
     wide = np.abs(reference).astype(np.float64) if reference.dtype.kind == "c" else reference.astype(np.float64)
     finite = wide[np.isfinite(wide)]
@@ -63,7 +63,10 @@ def compute_scale(reference: Array) -> float:
 
 
 def measure_largest_difference(first: Array, second: Array) -> float | None:
-    """Measure the largest finite absolute difference of two arrays; None where nothing can be compared."""
+    """Measure the largest finite absolute difference of two arrays.
+
+    None for different shapes, texts or objects, and where no difference is finite.
+    """
     if first.shape != second.shape or first.size == 0 or first.dtype.kind in "OSU":
         return None
     difference = np.abs(first.astype(np.float64) - second.astype(np.float64))

@@ -10,7 +10,7 @@ import onnxruntime
 from worker.runner import faults
 from worker.runner.order import Order
 
-# our own option, not the library's: the kind of device, where it lists several
+# the farm's own option, not the library's: the kind of device, for a library that lists several
 DEVICE_OPTION = "device_type"
 
 # functions that are tried where the package's own is not known
@@ -100,6 +100,7 @@ def _refuse_unknown_options(order: Order, *, library: str, requested: list[str])
 
 
 def list_library_options(order: Order) -> dict[str, str]:
+    """Return the cell's provider options that are passed to the library: all but the farm's own DEVICE_OPTION."""
     return {name: value for name, value in order.provider_options.items() if name != DEVICE_OPTION}
 
 

@@ -1,7 +1,7 @@
 """Traces a launch in a round: a few inferences under the profiler, in a session of their own after the windows.
 
-The profiler can only be switched on when a session is made. Processes that take turns take them here too, so that the
-all arms are traced over the same time.
+The profiler can only be switched on when a session is made. Processes that take turns take them here too, so that all
+arms are traced over the same time.
 """
 
 import os
@@ -20,8 +20,8 @@ MIN_RUNS = 5
 def trace_after_windows(order: Order, *, timer: PhaseTimer, turns: Turns | None) -> list[dict[str, object]]:
     """Trace a few inferences, and return the executed nodes as `profile.make_rows` does; empty where tracing failed.
 
-    The sample is measured already, and a failed trace does not discard it. This ends the process's turns, unless
-    tracing failed: the process then ends in its turn.
+    A failed trace does not discard the sample, which is measured already. This calls `turns.finish`, unless tracing
+    failed: then the process ends during its turn.
     """
     try:
         with timer.phase("trace"):
@@ -36,7 +36,7 @@ def trace_after_windows(order: Order, *, timer: PhaseTimer, turns: Turns | None)
 
 
 def _profile_runs(order: Order, *, turns: Turns | None) -> tuple[str, set[int]]:
-    """Run under the profiler: returns the profile's path, and which of its runs only filled the caches again."""
+    """Run under the profiler. Return the profile's path, and the numbers of the runs that only filled the caches."""
     # the sample does not report this session's creation
     apart = PhaseTimer()
     prefix = os.path.join(order.work_dir, "round")
@@ -54,9 +54,9 @@ def _profile_runs(order: Order, *, turns: Turns | None) -> tuple[str, set[int]]:
 
 
 def _run_in_turns(feed: Feed, order: Order, *, begun: int, turns: Turns | None, turn_ns: int = TURN_NS) -> set[int]:
-    """Run at least five times, more while there is time. Return the runs that came first after others' turns.
+    """Run at least MIN_RUNS times, more while there is time. Return the runs that came first after others' turns.
 
-    `begun` is how many runs the profile has already.
+    Runs are numbered as in the profile, which already has `begun` runs.
     """
     cold_runs: set[int] = set()
     counted, spent_ns = 0, 0

@@ -1,4 +1,4 @@
-"""The sample pass: one process launch, which runs the order's scenario. Never with the profiler on."""
+"""The sample pass: one process launch, which runs the order's scenario. The profiler is off meanwhile."""
 
 import gc
 
@@ -40,8 +40,8 @@ def run_sustained(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
 def run_scenario(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: Turns | None) -> dict[str, object]:
     """Open a scenario, step through it and close it, and return what `close` returns. Raises Refusal.
 
-    Garbage is not collected meanwhile, nor afterwards. Where `turns` is set, the process waits for its turn before it
-    warms up.
+    Garbage collection is switched off, and stays off afterwards. Where `turns` is set, the process waits for its turn
+    before it warms up.
     """
     scenario.open()
     with faults.translate_errors("run"):

@@ -50,7 +50,7 @@ class Tune(TypedDict, total=False):
 
 def make_session_options(settings: SessionOrder, *, tune: Tune) -> "onnxruntime.SessionOptions":
     """Make ONNX Runtime's SessionOptions. Raises Refusal for a config entry or policy that it does not take."""
-    # orders are read before its import, which is timed
+    # imported late, because this module is needed to read the order, before the timed import of onnxruntime
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -1,4 +1,4 @@
-"""The look pass: compares the outputs of one inference with a reference, value by value. Never timed."""
+"""The look pass: compares the outputs of one inference with a reference, value by value. It is never timed."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The trace pass: runs under the profiler, never timed. Leaves the raw trace and the optimised model in the folder."""
+"""The trace pass: runs under the profiler, and leaves the raw trace and the optimised model in `order.work_dir`."""
 
 import json
 import os
@@ -18,7 +18,7 @@ MAX_ASSIGNED = 20_000
 
 _ASSIGNMENT_KEY = "session.record_ep_graph_assignment_info"
 _EXTERNAL_KEYS = {
-    # weights are saved apart, because only the graph is read, and a model above 2 GB could not be saved
+    # weights are saved in another file, because only the graph is read, and a model above 2 GB could not be saved
     "session.optimized_model_external_initializers_file_name": "optimized.weights",
     "session.optimized_model_external_initializers_min_size_in_bytes": "1024",
 }

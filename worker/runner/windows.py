@@ -23,7 +23,7 @@ Clock = Callable[[], int]
 AGREEMENT = 0.05
 WARMUP_BLOCK_NS = 50_000_000
 WARMUP_RUNS = 3
-# a run slower than this needs fewer runs a window
+# a window whose first run is slower than this has `window_runs_slow` runs
 SLOW_NS = 100_000_000
 # the time for which another call is timed after each part of a window
 SIDE_CALL_NS = TURN_NS // 4
@@ -102,7 +102,7 @@ class Timings:
 
 @dataclass
 class SideCall:
-    """Another call, which is timed after each part of a window of the first."""
+    """A second call, which is timed after each part of a window of the main call."""
 
     name: str
     call: Call
@@ -186,7 +186,7 @@ def measure(
 def has_settled(timings: Timings, budget: BudgetOrder) -> bool:
     """Say whether the last `windows_agreeing` windows agree within 5 % on p50 and mean; False for fewer windows.
 
-    With a budget of one window, the p50 of the last window's two halves have to agree.
+    With a budget of one window, the p50 of the last window's two halves have to agree; a window of one run has settled.
     """
     if budget.windows_agreeing == 1:
         last = timings.list_windows()[-1]
@@ -255,7 +255,7 @@ def _time_window(call: Call, budget: BudgetOrder, *, into: Timings, clock: Clock
 def _let_others_run(call: Call, turns: Turns | None, *, timings: Timings, clock: Clock, is_slow: bool) -> int:
     """Let the side call and the other processes measure, and return how many nanoseconds that took.
 
-    They fill the caches with other data. So one inference that does not count follows, unless it `is_slow`.
+    They fill the caches with other data. So one inference follows that does not count, unless inferences are slow.
     """
     began, cpu_before = clock(), timings.cpu_clock()
     if timings.side_call is not None:

@@ -48,7 +48,7 @@ def run_without_arm(
 ) -> Ending:
     """Run a runner for an order without an arm. It may read `reads` and write in `work`.
 
-    Return its ending, however it ended. Raises SandboxError where the sandbox cannot be made.
+    Return how it ended, also for a process that failed. Raises SandboxError where the sandbox cannot be made.
     """
     python = runtime.python
     policy = Policy(
@@ -202,7 +202,7 @@ def add_memory_limit(reason: Reason | None, limit_mb: int) -> Reason | None:
 def parse_ending(ending: Ending) -> Answer:
     """Decode the reply of a process that has ended; where it has none, make the reason.
 
-    A reason that the reply itself states is the answer's reason, beside what else it replied.
+    A `reason` in the reply becomes the answer's reason, and the answer's `reply` has the other fields.
     """
     answer = Answer(ending=ending, log_tail=ending.stderr_tail[-20_000:])
     answer.reason = _make_reason_of_ending(ending)

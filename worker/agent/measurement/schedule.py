@@ -57,9 +57,10 @@ def _zigzag(count: int) -> list[int]:
 class BlockSchedule:
     """The time of one block. `promised_s`: how long it should take; None: any time.
 
-    `limit_s`: the seconds after which it fails. `min_rounds`: the rounds that a verdict needs. `may_repeat` is true
-    until REPEATS_SHARE of the promised time is spent on repeats, and while promised time remains. The time for traces
-    is estimated by the first traces.
+    `limit_s`: the seconds after which it fails, from now on; `begin` restarts only the promised time. `min_rounds`: the
+    rounds that a verdict needs. `may_repeat` is true until REPEATS_SHARE of the promised time is spent on repeats, and
+    while promised time remains. `has_time_for_traces` says whether one trace of each of so many arms fits the promised
+    time; the time of a trace is estimated by the first ones.
     """
 
     def __init__(

@@ -28,7 +28,8 @@ _PLAIN: dict[str, object] = {"num_beams": 1, "num_return_sequences": 1, "repetit
 class GenerationRequest:
     """A generation: the prompt's token ids [batch, length], the number of new tokens, and how they are chosen.
 
-    `sampling` is greedy, top-p or top-k, and `limit` its p or k.
+    `sampling` is greedy, top-p or top-k, and `limit` its p or k. `search` has the search options for
+    onnxruntime-genai.
     """
 
     prompt: Array
@@ -44,7 +45,7 @@ class GenerationRequest:
 
     @property
     def search(self) -> dict[str, object]:
-        """The search options of onnxruntime-genai. They fix the length, so that no end token ends the text."""
+        """The search options of onnxruntime-genai. They fix the length, so that an end token does not end the text."""
         batch, length = self.prompt.shape
         return {
             **_PLAIN,

@@ -16,7 +16,7 @@ from worker.runner.order import CPU, Order, PhaseTimer
 from worker.runner.parity import Array
 from worker.runner.session import BOUND, NO_POLICY, RUN, Tune, make_session_options
 
-# outputs whose size depends on the data may have the same size in a few runs, but hardly in so many
+# outputs whose size depends on the data may have the same size in two runs, but rarely in this many
 SHAPE_TRIES = 4
 # the number of the type in ONNX
 _BFLOAT16 = 16
@@ -97,7 +97,7 @@ def _choose_providers(
 
 
 def list_requested_providers(order: Order) -> list[str]:
-    """List the provider, and the CPU for other operators, unless ONNX Runtime's strict mode is on."""
+    """List the cell's provider, then the CPU for other operators, unless ONNX Runtime's strict mode is on."""
     is_alone = order.provider == CPU or order.session.config.get(STRICT_KEY) == "1"
     return [order.provider] if is_alone else [order.provider, CPU]
 
@@ -202,8 +202,8 @@ class Feed:
     def timed_call(self) -> Callable[[], object]:
         """Return the callable with the least overhead that runs one inference.
 
-        Where inputs are bound it is the C++ method behind `run_with_iobinding`, whose Python part grew from 0.2 µs in
-        1.15 to 0.45 µs in 1.31, and would make a small model seem slower on newer releases.
+        Where inputs are bound, that is the C++ method behind `run_with_iobinding`. The Python part of the latter grew
+        from 0.2 µs in 1.15 to 0.45 µs in 1.31, and would make a small model seem slower on newer releases.
         """
         if self._plain is not None:
             return functools.partial(self._session.run, self._outputs, self._plain)
@@ -217,8 +217,9 @@ class Feed:
     def other_call(self) -> tuple[str, Callable[[], object]] | None:
         """Return the name and the callable of the other way to run an inference.
 
-        It is `run` for a feed with bound inputs, and `bound` for a feed that calls `session.run`. None where the model
-        cannot be called so, and on devices, where it would time the copies.
+        The name is `run` for a feed with bound inputs, and `bound` for a feed that calls `session.run`. This opens a
+        second feed and runs it. None where the model cannot be called that way, and on devices, where copies would be
+        timed.
         """
         is_run = self._plain is not None
         is_tensors = all(kind.startswith("tensor(") for kind in self._types.values())
@@ -239,9 +240,10 @@ class Feed:
             self._binding.bind_output(name, self._device)
 
     def outputs(self) -> dict[str, object]:
-        """Copy the last run's outputs to the CPU, by name. An output without a type in numpy is its type's name.
+        """Copy the last run's outputs to the CPU, by name. In place of an output that numpy has no type for: its type.
 
-        A bound output of bfloat16 is an array of float32, and an empty one where it lies on a device.
+        A bound output of bfloat16 becomes an array of float32, which is empty where the output lies on a device. Where
+        the inputs are not bound, the outputs are those of the last `run`, and a `timed_call` does not change them.
         """
         if self._plain is not None:
             named_values = zip(self._outputs, self._values, strict=True)

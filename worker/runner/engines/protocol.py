@@ -22,9 +22,9 @@ class Engine(Protocol):
 class Feed(Protocol):
     """An engine with its inputs. Call `run_first` once, `settle` once, then `run` or the `timed_call`.
 
-    `settle` prepares for repeated runs, as by preallocating outputs, and returns the number of inferences that it
-    began. `timed_call` returns the callable with the least overhead that runs one inference. `outputs` copies the last
-    run's outputs, by name.
+    `settle` prepares for repeated runs, for instance by preallocating outputs, and returns the number of inferences
+    that it began. `timed_call` returns the callable with the least overhead that runs one inference. `outputs` copies
+    the outputs of the last `run`, by name; those of a timed call only where outputs are bound.
     """
 
     def run_first(self) -> None: ...
@@ -45,14 +45,14 @@ class OpenEngine(Protocol):
 
 
 class FeedEngine(Protocol):
-    """Binds inputs to an engine, on its own device or on the named one."""
+    """Binds inputs to an engine, on the engine's device (None) or on the named one."""
 
     def __call__(self, engine: Engine, inputs: Arrays, *, device: str | None = None) -> Feed: ...
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of engine: the functions by which the runner uses it, and the passes and scenarios that it can do."""
+    """One kind of engine: the functions by which the runner uses it, and the passes and scenarios that it supports."""
 
     # the Python module that runs models
     module: str
@@ -64,9 +64,9 @@ class Kind:
     is_first_free: Callable[[Engine], bool]
     # the dimensions of each input, dynamic ones by name
     dimensions: Callable[[Engine], dict[str, list[object]]]
-    # the place in the runner (MODULE:NAME) of each pass that the engine can do
+    # the place in the runner (MODULE:NAME) of each pass that the engine supports
     passes: Mapping[str, str]
-    # the places of its own loops by kind of scenario, where it runs no others; None: it runs every scenario
+    # the places of its own classes by kind of scenario, if it supports only these; None: it runs every scenario
     scenarios: Mapping[str, str] | None = None
     # whether a second session with other settings is cheap
     has_sessions: bool = False

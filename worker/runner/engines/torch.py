@@ -25,7 +25,7 @@ from worker.runner.order import CPU, Order, PhaseTimer
 
 COMPILERS = ("g++", "c++", "clang++")
 _PORTS = "extra/onnxfarm.json"
-# keeps the mode without gradients on, which ends with its object
+# keeps the object of the mode without gradients alive, because the mode ends when the object is deleted
 _modes: list[torch.inference_mode] = []
 
 
@@ -165,9 +165,10 @@ class ProgramFeed:
         return self._call
 
     def outputs(self) -> dict[str, object]:
-        """Copy the last run's outputs by the model's names; an output that is no tensor is the name of its type.
+        """Copy the outputs of the last `run`, not of a `timed_call`, by the model's names.
 
-        bfloat16 is converted to float32, because numpy does not have it.
+        In place of an output that is not a tensor stands the name of its type. bfloat16 is converted to float32,
+        because numpy does not have it.
         """
         copies: dict[str, object] = {}
         for name, leaf in zip(self._names, pytree.tree_leaves(self._last), strict=True):

@@ -9,7 +9,7 @@ from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_p
 
 # a right detection has at least this intersection over union with a label
 MIN_OVERLAP = 0.5
-# detections of one class in one image that count, the best first
+# how many detections of one class in one image count, the best first
 MAX_BOXES = 100
 RECALLS = np.linspace(0.0, 1.0, 101)
 
@@ -31,8 +31,8 @@ def match_boxes(outputs: Array, labels: Array) -> list[list[ClassMatch]]:
     """Match each sample's detections with its labels, class by class.
 
     Outputs are rows of x1, y1, x2, y2, score, class; labels are rows of x1, y1, x2, y2, class. Rows with a class below
-    0, or a score of 0 or less, are no boxes. Of a class in an image, the MAX_BOXES best detections count. Raises
-    Refusal for outputs of another shape.
+    0, a score of 0 or less, or a value that is not finite are left out. For each class in an image, only the MAX_BOXES
+    best detections count. Raises Refusal for outputs of another shape.
     """
     check_row_per_label(outputs, labels)
     if outputs.ndim != 3 or outputs.shape[2] != 6:

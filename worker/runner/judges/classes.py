@@ -9,9 +9,10 @@ from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_p
 
 
 def mark_labels_among_best(outputs: Array, labels: Array, *, count: int) -> Array:
-    """Mark each sample right whose label is among the `count` best scores, or is the class that the output names.
+    """Mark each sample right whose label is among the `count` best scores.
 
-    Ties count against the label, and so does a score that is not a number. Raises Refusal for outputs of another shape.
+    Ties count against the label, and so does a label's score that is not finite. For a `count` of 1, the output may
+    also be one class a sample, as integers. Raises Refusal for outputs of another shape.
     """
     check_row_per_label(outputs, labels)
     if count == 1 and outputs.ndim == 1 and outputs.dtype.kind in "iub":
@@ -40,8 +41,8 @@ def pair_label_and_choice(outputs: Array, labels: Array) -> Array:
 def compute_macro_f1(batches: Sequence[Array]) -> Array:
     """Compute each sample's pseudo-value of macro F1, as scikit-learn's f1_score(average="macro").
 
-    It is the mean of 2 TP / (2 TP + FP + FN) over the classes that are a label or were chosen. `batches` are of
-    `pair_label_and_choice`, and the mean of the pseudo-values is F1.
+    Macro F1 is the mean of 2 TP / (2 TP + FP + FN) over the classes that are a label or were chosen. `batches` are
+    results of `pair_label_and_choice`, and the mean of the pseudo-values is F1.
     """
     pairs = np.concatenate(batches)
     classes, at = np.unique(pairs, return_inverse=True)
@@ -62,10 +63,10 @@ def compute_macro_f1(batches: Sequence[Array]) -> Array:
 
 
 def pack_multilabel(outputs: Array, labels: Array) -> Array:
-    """Stack the classes that a sample has and those chosen for it, as truths [sample, 2, class].
+    """Stack the classes that a sample has and those chosen for it, as booleans [sample, 2, class].
 
-    Scores above 0.5 are chosen; of outputs that are no floats, all but 0. Raises Refusal where labels and outputs
-    differ in shape.
+    Classes with a score above 0.5 are chosen or, where outputs are not floats, those that are not 0. Raises Refusal
+    where labels and outputs differ in shape.
     """
     check_row_per_label(outputs, labels)
     if outputs.shape != labels.shape:
@@ -77,7 +78,7 @@ def pack_multilabel(outputs: Array, labels: Array) -> Array:
 def compute_multilabel_f1(batches: Sequence[Array]) -> Array:
     """Compute each sample's pseudo-value of macro F1 where samples have several classes; an unused class counts 0.
 
-    `batches` are of `pack_multilabel`.
+    `batches` are results of `pack_multilabel`.
     """
     label, chosen = np.concatenate(batches).transpose(1, 0, 2)
     hit = (label & chosen).astype(np.int8)

@@ -8,7 +8,7 @@ import numpy as np
 from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_shape_refusal
 from worker.runner.judges.values import convert_to_float64_rows
 
-# rows of the table of similarities at a time; of 50,000 samples they take 205 MB with the indexes that sort them
+# similarities are computed for this many samples at a time; for 50,000 samples, that and sorting take 205 MB
 ROWS_AT_ONCE = 256
 
 
@@ -18,7 +18,7 @@ def compute_cosine_similarities(outputs: Array, labels: Array) -> Array:
 
 
 def normalise(outputs: Array, labels: Array) -> tuple[Array, Array]:
-    """Scale each embedding to length 1, as rows of float32, and return them with the labels.
+    """Scale each embedding to length 1, as rows of float32, and return them with the labels. Zeros stay zeros.
 
     Raises Refusal for outputs that are not one embedding of finite floats a sample.
     """

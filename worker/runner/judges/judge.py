@@ -1,4 +1,4 @@
-"""The interface of a judge of labelled data, and pseudo-values of figures that are no means over samples."""
+"""The interface of a judge of labelled data, and the jackknife's pseudo-values for metrics other than means."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

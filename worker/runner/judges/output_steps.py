@@ -8,9 +8,8 @@ from worker.runner.judges.judge import Array, make_shape_refusal
 def apply_step(outputs: Array, *, step: str | None, threshold: float, vocabulary: Array | None = None) -> Array:
     """Apply a step to an output: softmax, argmax, ctc, or else `threshold`. None returns the output as it is.
 
-    Softmax and argmax are along the last axis. `threshold` gives 1 where a value is above it, else 0, and takes a
-    single column as one value a sample. Only ctc needs the vocabulary. Raises Refusal where the output is nothing that
-    ctc can decode.
+    Softmax and argmax are along the last axis. `threshold` gives 1 where a value is above it, else 0, and drops the
+    second axis of a single column. Only ctc needs the vocabulary. Raises Refusal where ctc cannot decode the output.
     """
     if step is None:
         return outputs
@@ -30,7 +29,8 @@ def apply_step(outputs: Array, *, step: str | None, threshold: float, vocabulary
 def decode_ctc(outputs: Array, vocabulary: Array) -> Array:
     """Decode each sample's best path of CTC to a text: best tokens, without repeats and blanks (whose text is empty).
 
-    Graves et al., ICML 2006. Raises Refusal for outputs of another shape, or tokens beyond the vocabulary.
+    `outputs` are scores [sample, step, token] or token ids [sample, step]. Graves et al., ICML 2006. Raises Refusal for
+    outputs of another shape, or tokens beyond the vocabulary.
     """
     ids = outputs.argmax(axis=-1) if outputs.ndim == 3 else outputs
     if ids.ndim != 2 or ids.dtype.kind not in "iu" or not np.isin(ids, range(len(vocabulary))).all():

@@ -39,7 +39,7 @@ def compute_edit_distance(label: Sequence[str], output: Sequence[str]) -> int:
 def compute_error_rate(batches: Sequence[Array]) -> Array:
     """Compute each sample's pseudo-value of all edits over all lengths: WER and CER, as jiwer computes them.
 
-    `batches` are of `count_edits`. Raises Refusal where all labels are empty.
+    `batches` are results of `count_edits`. Raises Refusal where all labels are empty.
     """
     edits, lengths = np.concatenate(batches).T
     return make_ratio_pseudovalues(edits, lengths)

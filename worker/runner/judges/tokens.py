@@ -27,10 +27,13 @@ def _sum_for_sample(scores: Array, tokens: Array) -> tuple[float, int]:
 
 
 def compute_perplexity(batches: Sequence[Array]) -> Array:
-    """Compute each sample's pseudo-value of perplexity, exp of the mean of -log p over all tokens."""
+    """Compute each sample's pseudo-value of perplexity, exp of the mean of -log p over all tokens.
+
+    `batches` are results of `sum_negative_log_likelihoods`.
+    """
     surprise, count = np.concatenate(batches).T
     whole, others = float(np.exp(surprise.sum() / count.sum())), count.sum() - count
-    # without the only sample both sums are 0, and the whole stands for the figure
+    # a mean over no tokens would be 0 / 0, so the mean of all samples stands in for it
     without = np.divide(surprise.sum() - surprise, others, out=np.full(len(others), np.log(whole)), where=others > 0)
     return make_pseudovalues(whole, np.exp(without))
 

@@ -15,7 +15,7 @@ import numpy as np
 from worker.runner import faults
 from worker.runner.judges.judge import Array
 
-# frames of the user's file in the traceback of a message
+# how many frames of the user's file a message names, the innermost ones
 MAX_FRAMES = 3
 
 
@@ -99,7 +99,7 @@ class UserJudge:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
         if time.monotonic() - began >= limit_s:
-            # it caught what stopped it, or was in a call that cannot be stopped
+            # the function caught the exception, or was in a call that a signal does not interrupt
             raise timeout
 
     def _make_refusal(self, failure: str, *, code: str = "inference_failed") -> faults.Refusal:

@@ -14,6 +14,7 @@ def convert_to_float64_rows(outputs: Array, labels: Array) -> tuple[Array, Array
 
 
 def compute_squared_errors(outputs: Array, labels: Array) -> Array:
+    """Compute the mean squared error of each sample. Raises Refusal where the shapes differ."""
     output_rows, label_rows = convert_to_float64_rows(outputs, labels)
     return np.asarray(((output_rows - label_rows) ** 2).mean(axis=1))
 
