@@ -51,6 +51,6 @@ def make_ratio_pseudovalues(above: Array, below: Array) -> Array:
     if count == 0:
         raise make_shape_refusal("no sample that counts")
     count_without = count - below
-    # without the only sample both sums are 0, and the whole stands for the figure
+    # without any counted sample the ratio would be 0 / 0, so the ratio of all samples stands in for it
     without = np.divide(total - above, count_without, out=np.full(len(above), total / count), where=count_without > 0)
     return make_pseudovalues(total / count, without)

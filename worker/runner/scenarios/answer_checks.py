@@ -1,4 +1,4 @@
-"""Compares answers with the ones that the same session gave to the same inputs before anything else ran."""
+"""Compares answers with those that the same session gave to the same inputs while nothing else ran."""
 
 import numpy as np
 
@@ -13,9 +13,10 @@ Outputs = dict[str, object]
 
 
 class Answers:
-    """The first answer to each set of inputs, with which later answers are compared.
+    """The first answer to each set of inputs, with which later answers are compared. Sets are known by their numbers.
 
-    Sets are known by their numbers. First answers are given while nothing else runs.
+    Call `keep_first` with a first answer, and `compare_alone` with a repeated one, both given while nothing else runs.
+    If these two differ, the model is not deterministic, and `differing_count` is None.
     """
 
     def __init__(self, order: Order) -> None:
@@ -39,7 +40,7 @@ class Answers:
     def compare(self, number: int, outputs: Outputs) -> None:
         """Compare an answer that was given under load with the first one to the same set, if that was kept.
 
-        They differ where an element is further away than the order's tolerance. `differing_count` has the result.
+        They differ where an element is beyond the order's tolerance. `differing_count` counts the sets that differ.
         """
         if number in self._answers:
             self._compared.add(number)
@@ -48,14 +49,13 @@ class Answers:
 
     @property
     def differing_count(self) -> float | None:
-        """How many sets got another answer than at first under load; None where none was compared.
+        """How many sets got another answer under load than at first; None where none was compared.
 
-        None also where a set got another answer even when it was repeated alone: the model is not deterministic then.
+        None also where `compare_alone` found a difference, because the model is not deterministic then.
         """
         return float(len(self._differing)) if self._is_repeatable and self._compared else None
 
     def _differ(self, number: int, outputs: Outputs) -> bool:
-        """Say whether an element is further from the kept answer than the order's tolerance."""
         compared = (
             parity.compare_output(name, outputs.get(name), value, **self._order.find_tolerance(name))
             for name, value in self._answers.get(number, {}).items()

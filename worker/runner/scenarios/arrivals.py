@@ -1,9 +1,9 @@
 """An open loop: requests arrive at their own times, whether or not earlier ones are done.
 
 Arrivals are drawn beforehand by a seed, so that both arms of a comparison get the same. The stream that is free first
-takes the next request and waits for its arrival; latency counts from there, so that a stall is in the latency of every
-request that arrives meanwhile, which a closed loop leaves out. The streams take requests in the order of their arrival
-themselves, as a dispatcher could be late by itself.
+takes the next request and waits for its arrival. Latency counts from the arrival, so a stall is in the latency of every
+request that arrives meanwhile; a closed loop would not show that. There is no dispatcher, which could itself be late:
+the streams take the requests in the order of their arrival.
 """
 
 import itertools
@@ -24,7 +24,7 @@ Durations = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
 SPIN_NS = 250_000
 # the time before the first arrival, in which threads start
 START_DELAY_NS = 5_000_000
-# free streams that begin later than this after an arrival, at the median, measure their own delay
+# if free streams begin later than this after an arrival, at the median, the latencies show the generator's own delay
 MAX_LATE_NS = 300_000
 
 
@@ -46,7 +46,7 @@ class RealClock:
         return time.perf_counter_ns()
 
     def wait_until(self, moment_ns: int) -> None:
-        """Wait until the moment of `now`, by sleeping and then reading the clock. Return at once where it is past."""
+        """Wait until the clock shows `moment_ns`, by sleeping and then reading the clock. Return at once if it is past."""
         remaining_ns = moment_ns - time.perf_counter_ns()
         if remaining_ns > SPIN_NS:
             time.sleep((remaining_ns - SPIN_NS) / 1e9)
@@ -59,8 +59,8 @@ class RealClock:
 class Served:
     """Times of requests in ns, by number: when each was due, began and ended.
 
-    `late` has the delays from due to begin, only of requests that a stream was free to wait for. `latencies` are from
-    due to end, `services` from begin to end, and `wall_ns` is from the first due to the last end.
+    `late` has the delays from due to begin, only of requests for which a free stream waited. `latencies` are from due
+    to end, `services` from begin to end, and `wall_ns` is from the first due to the last end.
     """
 
     due: Durations
@@ -123,7 +123,7 @@ def serve(
 
 
 def _run_at_once(streams: Sequence[Sequence[Call]], work: Callable[[Sequence[Call]], None]) -> None:
-    """Run one stream in this thread, several in threads of their own. Raises what the first failed one raised."""
+    """Run a single stream in this thread, and several in one thread each. Raises what the first failed one raised."""
     if len(streams) == 1:
         work(streams[0])
         return

@@ -32,7 +32,7 @@ class ClosedLoop:
         self._sessions = prepare_sessions(self._context, sessions=self._context.order.concurrency)
 
     def step(self) -> bool:
-        """Warm up and measure all streams at once. Return False, as no other step follows."""
+        """Warm up and measure all streams at once. Return False, because no other step follows."""
         with self._context.timer.phase("window"):
             self._streams = _measure_together(self._sessions.calls, self._context.order.budget)
         return False

@@ -71,7 +71,8 @@ class Decoder:
 def describe_decoder(session: Any) -> Decoder:
     """Find out by their names what a session's inputs and outputs are for.
 
-    Raises Refusal where the model is no decoder with a cache, or has an input of unknown use.
+    Raises Refusal where the model is not a decoder with a cache, has an input of unknown use, or where its output of
+    scores is not clear.
     """
     inputs = [_read_port(node) for node in session.get_inputs()]
     outputs = [_read_port(node) for node in session.get_outputs()]
@@ -95,10 +96,11 @@ def is_token_input(name: str) -> bool:
 class Steps:
     """The steps of a generation: a call for the prompt, and one for every further token.
 
-    Each call has a binding of its own on buffers that all share. Each cache has two buffers: a step reads the one that
-    the step before it wrote. So between two steps nothing is bound, and only the token is copied, into `token`.
-    `scores` are views of the scores after the prompt, and of those after any further token. `prompt` is the buffer of
-    its tokens, which may be written to, and `prompt_scores` the scores after each of them, [row, token, vocabulary].
+    Each call has its own binding, on buffers that all share. Each cache has two buffers: a step reads the one that the
+    step before it wrote. So nothing is bound between two steps, and only the token is copied, into `token`. `scores`
+    has two views: the scores after the prompt, and those after any further token. `prompt` is the buffer of the
+    prompt's tokens, which may be written to, and `prompt_scores` the scores after each of them, [row, token,
+    vocabulary].
     """
 
     def __init__(self, session: Any, decoder: Decoder, *, prompt: Array, new: int) -> None:
@@ -129,7 +131,7 @@ class Steps:
         self._held = [self._bind_step(step, length) for step in range(new)]
 
     def calls(self) -> list[Callable[[], object]]:
-        """Return the leanest callable for each step, as `timed_call` of `worker.runner.engines.onnxruntime` does."""
+        """Return for each step, the prompt first, the callable with the least overhead, as `Feed.timed_call` does."""
         inner = getattr(self._session, "_sess", None)
         bound = [getattr(binding, "_iobinding", None) for binding in self._held]
         if inner is not None and hasattr(inner, "run_with_iobinding") and all(binding is not None for binding in bound):
@@ -184,7 +186,7 @@ def compute_cache_shape(port: Port, *, batch: int, length: int) -> list[int]:
 
 
 def _zeros(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Make zeros aligned as ONNX Runtime's own tensors are, as numpy's may lie across cache lines."""
+    """Make zeros that are aligned like ONNX Runtime's own tensors, because numpy's may lie across cache lines."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = np.zeros(size + _ALIGNED, dtype=np.uint8)
     first = -raw.ctypes.data % _ALIGNED

@@ -1,6 +1,6 @@
-"""`fresh`: the inputs change from inference to inference, and their shapes may too.
+"""`fresh`: the inputs change from inference to inference, and their shapes may change too.
 
-Memory is read between inferences: growth after it has settled is a leak, growth before that is an arena's.
+Memory is read between inferences. Growth after memory has settled is a leak; growth before that comes from an arena.
 """
 
 import os
@@ -143,9 +143,9 @@ class Recorder:
         self._readings = 0
 
     def run(self, calls: Sequence[Call], budget: BudgetOrder) -> None:
-        """Run all sets in turn, again and again, until there are enough inferences and seconds.
+        """Run all sets in turn, again and again, for at least MIN_RUNS inferences and the budget's time.
 
-        It ends after MAX_S seconds, or before MAX_RUNS inferences are exceeded, even if these are not enough.
+        Stop earlier after MAX_S seconds, or before MAX_RUNS inferences are exceeded.
         """
         at_least_ns, at_most_ns = int(max(budget.window_s, budget.at_least_s) * 1e9), int(MAX_S * 1e9)
         clock = time.perf_counter_ns
@@ -172,7 +172,7 @@ class Recorder:
         return np.array(self._durations[: self._runs], dtype=np.uint64)
 
     def compute_growth(self) -> float | None:
-        """Compute by how many bytes memory grew over 1,000 inferences, once settled; None for too few readings."""
+        """Compute by how many bytes memory grew per 1,000 inferences after it settled; None for too few readings."""
         return compute_growth_per_1000(self._after[: self._readings], self._resident[: self._readings])
 
     def compute_cpu_p50_ns(self) -> float | None:

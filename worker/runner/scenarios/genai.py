@@ -1,6 +1,6 @@
 """`generate` by onnxruntime-genai's own loop, called as its users call it.
 
-One call runs graph and sampler, so `tpot_ms` is of both; the sampler is timed in a generation of its own, which asks
+One call runs graph and sampler, so `tpot_ms` includes both. The sampler is timed in a separate generation, which asks
 for the scores before each token.
 """
 
@@ -18,7 +18,7 @@ from worker.runner.scenarios.teacher_forcing import TeacherForcing
 
 
 class GenerateByGenai:
-    """Scores a given text, warms up on whole generations, repeats the same one, and times one's sampler apart."""
+    """Scores a given text, warms up on whole generations, repeats the same one, and times the sampler in another."""
 
     def __init__(self, context: LaunchContext) -> None:
         self._context = context

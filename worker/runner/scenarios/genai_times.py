@@ -14,7 +14,7 @@ from worker.runner.parity import Array
 from worker.runner.scenarios import token_choice
 from worker.runner.scenarios.generated import GENERATIONS, MAX_S, GenerationTimes
 
-# drawing a token may take longer than the graph, so only so many are timed
+# drawing a token may take longer than the graph, so only this many draws are timed
 MAX_SAMPLED = 32
 _MS = 1e-6
 
@@ -22,7 +22,8 @@ _MS = 1e-6
 class TimedGenerations(GenerationTimes):
     """Runs generations, and keeps the times of the prompt and of every token in ns, and the tokens.
 
-    `prompt_ms` is from the start until the prompt is read, and `first_ms` until the first token is there; medians.
+    `prompt_ms` is the median time from the start until the prompt is read, and `first_ms` that until the first token is
+    there.
     """
 
     def __init__(self, loaded: genai.LoadedModel) -> None:
@@ -81,9 +82,9 @@ class TimedGenerations(GenerationTimes):
         return np.array(self._steps_ns, dtype=np.uint64).reshape(-1, self._loaded.request.new - 1)
 
     def compute_cpu_p50_ms(self) -> float | None:
-        """Compute the thread CPU time of a token after the first in ms; None where none was seen.
+        """Compute the thread CPU time of a token after the first in ms, the median of the generations' means.
 
-        It is the median of the means of the generations.
+        None where the clock stood still.
         """
         spent = np.array(self._cpu_ns, dtype=np.float64).reshape(-1, self._loaded.request.new - 1).mean(axis=1)
         return windows.compute_positive_median(spent, scale=_MS)

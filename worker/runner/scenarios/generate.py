@@ -1,6 +1,6 @@
 """`generate`: a decoder reads a prompt, then makes one token after another, the likeliest or drawn by a seed.
 
-The timed call is the graph alone; choosing the token is timed apart, and so is the first token.
+The timed call is the graph alone. Choosing a token and the first token are timed separately.
 """
 
 from typing import Any, cast

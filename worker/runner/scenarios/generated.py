@@ -14,12 +14,12 @@ from worker.runner.parity import Array
 from worker.runner.scenarios import summaries, token_choice
 from worker.runner.scenarios.decoder_ports import Decoder, Steps
 
-# a launch has at least so many generations, but begins no more after so many seconds
+# a launch has at least GENERATIONS generations, but begins none after MAX_S seconds
 GENERATIONS = 2
 MAX_S = 10.0
-# at least so many prompts are timed, but none begins after so many seconds
+# at least PROMPTS prompts are timed, but none begins after PROMPTS_S further seconds
 PROMPTS, PROMPTS_S = 7, 1.0
-# the growth of the time per token is computed from so many steps on
+# with fewer steps, the growth of the time per token is not computed
 MIN_GROWING = 8
 # groups of positions for which the answer gives the time per token
 POSITION_GROUPS = 8
@@ -27,7 +27,7 @@ _MS = 1e-6
 
 
 class GenerationTimes:
-    """Times of generations, and the figures that are computed alike for every engine."""
+    """Times of generations, with the figures that every engine computes in the same way from its own times."""
 
     wall_ns: int
     cpu_ns: int
@@ -59,11 +59,11 @@ class GenerationTimes:
     def make_sample_fields(
         self, warm: windows.Warmup, *, length: int, new: int, gate: float | None
     ) -> dict[str, object]:
-        """Make the fields of a Sample that are times.
+        """Make the fields of a Sample that come from times.
 
-        `length` is the tokens of the prompt, and `new` those of a generation. Below the share `gate` of CPU time in
-        wall time the sample is disturbed; None: it never is, and its CPU time is None. The latencies are those of the
-        steps after the prompt; the prompt is the phase `prefill`.
+        `length` is the number of the prompt's tokens, and `new` that of a generation's. The sample is disturbed if CPU
+        time is less than the share `gate` of wall time; None: it never is, and its CPU time is None. The latencies are
+        those of the steps after the prompt; the prompt is the phase `prefill`.
         """
         steps, cpu_share = self.list_step_durations(), self.cpu_ns / self.wall_ns
         halves = [float(np.median(half)) for half in np.array_split(steps, 2) if half.size]
@@ -177,9 +177,9 @@ class TimedGenerations(GenerationTimes):
         return windows.compute_positive_median([*self._spent()[:, 0].tolist(), *self._prompts_cpu_ns], scale=_MS)
 
     def compute_cpu_p50_ms(self) -> float | None:
-        """Compute the thread CPU time of a step after the prompt in ms; None where none was seen.
+        """Compute the thread CPU time of a step after the prompt in ms, the median of the generations' means.
 
-        It is the median of the means of the generations.
+        None where the clock stood still.
         """
         return windows.compute_positive_median(self._spent()[:, 1:].mean(axis=1), scale=_MS)
 
@@ -188,7 +188,7 @@ class TimedGenerations(GenerationTimes):
 
 
 def measure_score_gaps(calls: list[Call], steps: Steps, settings: Mapping[str, Any]) -> list[float]:
-    """Measure the gap of the two best scores at each token of the first sequence, in a generation of its own."""
+    """Run a generation, and measure the gap of the two best scores at each token of the first sequence."""
     choose: Callable[[Array], Array] = token_choice.make_chooser(settings)
     scores, gaps = steps.scores[0], []
     for call in calls:
@@ -201,7 +201,7 @@ def measure_score_gaps(calls: list[Call], steps: Steps, settings: Mapping[str, A
 
 @dataclass(frozen=True)
 class SeparateRows:
-    """Generates the first and the last row of a batch by themselves, to see whether the batch changes them."""
+    """Generates the first and the last row of a batch alone, to see whether the batch changes their tokens."""
 
     session: Any
     decoder: Decoder

@@ -11,7 +11,8 @@ import numpy as np
 from worker.runner.arrays import Arrays
 from worker.runner.parity import Array
 
-# inputs whose values follow from sizes
+# how `made` fills an input that is not drawn: consecutive positions, the size of a dimension, values below that size,
+# or whole rows of the given input
 POSITIONS, SIZE, BELOW, BOXES = "positions", "size", "below", "boxes"
 
 
@@ -73,7 +74,7 @@ def _draw(
     shape = tuple(sizes.get(dim, size) if isinstance(dim, str) else size for dim, size in named)
     kind, _, dimension = fill.partition("@")[0].partition(":")
     if kind == POSITIONS and shape:
-        # the first position of the input, unless a changed size gives it
+        # positions begin at the size of the named dimension or, if that is unchanged, at the input's first position
         start = sizes.get(dimension, int(array.flat[0]) if array.size and dimension else 0)
         return np.array(np.broadcast_to(np.arange(start, start + shape[-1], dtype=array.dtype), shape), order="C")
     if kind == SIZE and dimension in sizes:

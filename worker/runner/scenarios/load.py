@@ -25,11 +25,12 @@ SETS = 8
 AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
 HALVINGS = 6
 MIN_PART = 1 / 8
-# rates are estimated as this part of what the streams could serve; launches that then take longer are refused
+# a found rate is estimated as this part of what the streams could serve; a search is refused if launches at such rates
+# would take longer than MAX_S seconds
 USUAL_PART = 0.6
 MAX_S = 75.0
 QUIETER = "measure when this machine is quieter, or on another one"
-# how often a rate is driven, where other programs delay the generator of requests
+# how often requests are sent at a rate, where other programs delay the generator
 TRIES = 3
 # the inferences of each stream whose answers are all compared
 COMPARED = 8 * SETS
@@ -70,7 +71,7 @@ class RateStep:
 class OpenLoop:
     """Sends requests at one rate or several, or searches for the highest rate whose p99 keeps the bound.
 
-    The answer's `rates`, which a search finds, are for the launches that follow.
+    A search returns `rates` around that rate, for the launches that follow.
     """
 
     def __init__(self, context: LaunchContext, *, clock: arrivals.Clock | None = None) -> None:
@@ -140,7 +141,7 @@ class OpenLoop:
     def close(self) -> dict[str, object]:
         """Return the sample, the providers, and under `rates` those around the rate that was found; empty for none.
 
-        The latencies are those of one rate, see `_choose_headline`; each rate is a phase.
+        The latencies are those of the found rate, or of the middle one; each rate is a phase.
         """
         assert self._warm is not None
         peaks = summaries.read_memory_peaks()
@@ -212,13 +213,13 @@ class OpenLoop:
                 raise faults.Refusal("not_supported", text)
 
     def _choose_headline(self) -> RateStep:
-        """Choose the step of the found rate on a curve around it, and of any other steps the middle one."""
+        """Choose the step at the found rate if the steps are a curve around it, else the step of the middle rate."""
         ordered = sorted(self._steps, key=lambda step: step.rate)
         is_curve = len(ordered) == len(AROUND) and self._rates
         return ordered[AROUND.index(1.0) if is_curve else len(ordered) // 2]
 
     def _compare_all(self) -> None:
-        """Run more inferences in all streams at once, and compare every answer, which would disturb timed ones."""
+        """Run more inferences in all streams at once, and compare every answer. It would disturb timed inferences."""
 
         def work(stream: Call, _: parallel_calls.Gate) -> None:
             stream()
@@ -238,8 +239,8 @@ class OpenLoop:
 def find_highest_rate(steps: Sequence[RateStep], bound_ms: float) -> float | None:
     """Find the highest rate whose p99 is within the bound, by interpolation in the logarithm of p99.
 
-    It is interpolated between the first rate beyond the bound and the one below it. Return the highest rate tried where
-    all are within the bound, and None where the lowest is not.
+    Interpolate between the first rate beyond the bound and the one below it. Return the highest rate tried where all
+    are within the bound, and None where the lowest is not.
     """
     ordered = sorted(steps, key=lambda step: step.rate)
     beyond = next((place for place, step in enumerate(ordered) if step.p99_ms > bound_ms), None)

@@ -1,7 +1,7 @@
 """Computes a decoder's perplexity on a given text.
 
-The text is read as prompts of the launch's own length, without a cache, of which each begins with the last token of the
-one before: so every token but the text's first is scored once.
+The text is read as prompts of the launch's own length, without a cache. Each begins with the last token of the one
+before, so every token but the text's first is scored once.
 """
 
 import math
@@ -13,15 +13,15 @@ from worker.runner.order import Call
 from worker.runner.parity import Array
 from worker.runner.scenarios.decoder_ports import Steps
 
-# the most tokens that are scored, which every launch repeats
+# the maximum of tokens that are scored, because every launch scores them again
 MAX_TOKENS = 4096
 
 
 def compute_perplexity(call: Call, steps: Steps, text: Array) -> float | None:
-    """Compute exp of the mean negative log-likelihood; None where prompt or text is too short, or it is not finite.
+    """Compute exp of the mean negative log-likelihood per token of `text`, of which the first MAX_TOKENS ids count.
 
-    `call` runs the prompt of `steps`, which is restored after it. Of `text`, the first MAX_TOKENS ids count. Raises
-    Refusal where the model does not run.
+    `call` runs the prompt of `steps`, whose tokens are restored afterwards. Return None where prompt or text has fewer
+    than two tokens, or where the result is not finite. Raises Refusal where the model does not run.
     """
     prompts, scores = steps.prompt, steps.prompt_scores
     rows, length = prompts.shape

@@ -12,7 +12,10 @@ from worker.runner.parity import Array
 
 
 def load_prompts(order: Order, *, vocabulary: int) -> Array:
-    """Load or draw the prompts of a generate scenario, [sequence, token]. Raises Refusal for a bad file."""
+    """Load the given prompts of a generate scenario, or draw them by its seed, as token ids [sequence, token].
+
+    Raises Refusal for a file that cannot be read, another shape, or ids beyond the vocabulary.
+    """
     settings = order.scenario
     shape = (int(settings.get("batch", 1)), int(settings["prompt"]))
     if "given" not in settings:
@@ -35,9 +38,12 @@ def load_text_to_score(order: Order, *, vocabulary: int) -> Array | None:
 
 
 def draw_forced_tokens(settings: Mapping[str, Any], *, vocabulary: int) -> Array:
-    """Draw tokens to continue with, whatever the model chooses, [step, sequence], so that all score the same text."""
+    """Draw the tokens that continue the prompt whatever the model chooses, so that all runtimes score the same text.
+
+    The array is [step, sequence], and the same for the same seed.
+    """
     dice = np.random.default_rng(np.random.SeedSequence([int(settings["seed"]) % 2**32, 0xF0CE]))
-    # a sequence after the other, so that the first is the same in a batch as alone
+    # drawn one sequence after the other, so that the first is the same in a batch as alone
     tokens: Array = dice.integers(0, vocabulary, (int(settings.get("batch", 1)), int(settings["new"]))).T
     return tokens
 

@@ -13,7 +13,7 @@ from worker.runner.order import Call, Order, PhaseTimer
 
 @dataclass(frozen=True)
 class LaunchContext:
-    """What a launch gives its scenario. `turns` is its turns among other processes; None: it measures alone."""
+    """What a launch gives its scenario. `turns`: this process takes turns with others; None: it measures alone."""
 
     order: Order
     timer: PhaseTimer
@@ -22,7 +22,10 @@ class LaunchContext:
 
 @dataclass(frozen=True)
 class PreparedSessions:
-    """Sessions with bound inputs that ran before, and for each a callable that infers once."""
+    """Sessions with bound inputs that have run and settled, and for each a callable that runs one inference.
+
+    `provider_report` has the answer's fields about providers.
+    """
 
     kind: Kind
     engines: list[Engine]
@@ -56,7 +59,7 @@ class MakeScenario(Protocol):
 
 
 def prepare_sessions(context: LaunchContext, *, sessions: int) -> PreparedSessions:
-    """Open so many sessions of the order's model, bind their inputs and run each. Raises Refusal where it fails."""
+    """Open this number of sessions of the order's model, bind their inputs and run each. Raises Refusal on failure."""
     order, timer = context.order, context.timer
     arrays = load_arrays(order.inputs)
     kind = find_engine_kind(order)

@@ -9,7 +9,7 @@ from worker.runner.order import BudgetOrder
 from worker.runner.scenarios import summaries
 from worker.runner.scenarios.protocol import LaunchContext, PreparedSessions, prepare_sessions
 
-# below this time, an inference costs about as much as its call, so the other kind of call is timed too
+# below this time, the overhead of the call matters, so the other kind of call is timed too
 SHORT_NS = 1e6
 
 
@@ -47,7 +47,7 @@ class Single:
         return False
 
     def _make_side_call(self) -> windows.SideCall | None:
-        """Make the side call, which infers the other way than the cell asks; None where there is no other way."""
+        """Make the side call, which is the kind of call that the cell does not ask for; None where there is none."""
         find_other_call = self._sessions.kind.other_call
         named_call = find_other_call(self._sessions.feeds[0]) if find_other_call is not None else None
         if named_call is None:
@@ -56,7 +56,7 @@ class Single:
         return windows.SideCall(name, self._context.timer.wrap_call(call))
 
     def close(self) -> dict[str, object]:
-        """Measure also with copies, on a device with memory of its own, and return the sample and the providers."""
+        """Return the sample and the providers. On a device with its own memory, first measure also with copies."""
         gate, timings = self._context.order.gate_cpu_share, self._timings
         assert self._warm is not None
         peaks = summaries.read_memory_peaks()

@@ -9,7 +9,7 @@ import numpy as np
 
 from worker.runner import memory, windows
 
-# raw timings of a sample; of more, every k-th is kept, so that a block's report stays under 1 MB
+# the maximum of raw timings in a sample; beyond it every k-th is kept, so that a block's report stays under 1 MB
 MAX_TIMINGS = 10_000
 
 
@@ -21,7 +21,7 @@ class MemoryPeaks(NamedTuple):
 
 
 class Phase(TypedDict):
-    """A part of a launch with figures of its own."""
+    """A part of a launch, such as a shape, a rate or the prompt, with its own figures."""
 
     name: str
     metrics: dict[str, float]
@@ -32,7 +32,7 @@ def summarise_timings(
 ) -> dict[str, object]:
     """Make the fields of a Sample that come from the timings and warm-ups of one or several streams.
 
-    `wall_ns` is from the first stream's begin to the last one's end; throughput is inferences a second.
+    `wall_ns` is from the first stream's start to the last one's end; throughput is all inferences per second.
     """
     return {
         **summarise([np.array(stream.durations) for stream in timings]),
@@ -64,7 +64,7 @@ def summarise(parts: Sequence[windows.Durations]) -> dict[str, object]:
 def pack_timings(durations: windows.Durations) -> str:
     """Pack at most MAX_TIMINGS evenly spaced durations as text.
 
-    It is the kind, `u4` or `u8`, a colon, and zlib-compressed base64 of little-endian integers of ns.
+    The text is the kind, `u4` or `u8`, a colon, and base64 of zlib-compressed little-endian integers in ns.
     """
     step = -(-durations.size // MAX_TIMINGS)
     chosen = durations[::step]

@@ -13,7 +13,7 @@ import numpy as np
 from worker.runner import parallel_calls, windows
 from worker.runner.scenarios.protocol import LaunchContext, PreparedSessions, prepare_sessions
 
-# durations that are kept of a point and thread; of more, every second one is dropped, so that hours fit
+# the maximum of durations for a point and thread; beyond it every second one is dropped, so that hours fit in memory
 MAX_DURATIONS = 100_000
 # the length of a chunk of inferences; between two chunks the clock is read once more
 CHUNK_NS = 50_000_000
@@ -24,7 +24,7 @@ Clock = Callable[[], int]
 class Sustained:
     """Runs for `order.sustained_s` seconds, and returns a summary of every `order.point_s` seconds under `points`.
 
-    Their `began_ns` and `ended_ns` are of CLOCK_MONOTONIC, by which the agent reads energy and heat.
+    The points' `began_ns` and `ended_ns` are of CLOCK_MONOTONIC, which the agent uses for its energy readings.
     """
 
     def __init__(self, context: LaunchContext) -> None:
@@ -65,7 +65,7 @@ class Point:
 
     def add_durations(self, durations: "array[int]") -> None:
         """Add durations in ns, of which every k-th is kept; k doubles where they become more than `max_durations`."""
-        # continue with the next k-th duration, counted from the first chunk on
+        # continue at the next k-th duration, counted from the first one of the point
         self.durations.extend(durations[-self.runs % self._step :: self._step])
         self.runs += len(durations)
         while len(self.durations) > self._max_durations:
@@ -92,7 +92,7 @@ def record_points(
         point.began_ns = now
         while now < ends:
             chunk: array[int] = array("Q")
-            # the time of keeping the last chunk does not count as an inference
+            # read the clock again, so that the time for storing the last chunk is not counted as an inference
             now = clock()
             until = min(ends, now + CHUNK_NS)
             while not chunk or now < until:

@@ -18,9 +18,9 @@ TRACES = {"generate": "generation_trace:run_trace"}
 
 
 def choose_scenario(order: Order) -> MakeScenario:
-    """Return the class of the order's scenario: that of the engine for an engine with scenarios of its own, else ours.
+    """Return the class of the order's scenario: the engine's own if the engine has scenarios, else the runner's.
 
-    Raises Refusal where the engine has none of this kind, or where no such scenario is known.
+    Raises Refusal where the engine has scenarios, but not this one, or where no such scenario is known.
     """
     kind, engine = order.scenario["kind"], find_engine_kind(order)
     if engine.scenarios is None:

@@ -15,7 +15,7 @@ from worker.runner.parity import Array
 from worker.runner.scenarios import prompts
 from worker.runner.scenarios.decoder_ports import Steps
 
-# places of the text, the end of the prompt first, and tokens of the vocabulary whose scores are kept at each
+# the number of places in the text, beginning at the end of the prompt, and of tokens whose scores are kept at each
 PLACES, PROBES = 8, 64
 
 
@@ -31,7 +31,7 @@ class TeacherForcing:
         self._scores: list[Array] = []
 
     def run(self, calls: list[Call], steps: Steps) -> None:
-        """Run each step once, and keep the scores at the places. Raises Refusal that names the step that failed."""
+        """Run each step once, and keep the scores at `places`. Raises a Refusal that names the step that failed."""
         forced_tokens = prompts.draw_forced_tokens(self._settings, vocabulary=self._vocabulary)
         for number, call in enumerate(calls):
             self._step(call, number)
