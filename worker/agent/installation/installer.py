@@ -135,16 +135,13 @@ def make_environment(
 
 
 def _read_interpreter_facts(folder: Path) -> dict[str, str]:
-    """Read the targets of the interpreter's links, and its settings, which the files of a wheel may overwrite."""
+    # the files of a wheel may overwrite the interpreter's links and settings
     links = {path.name: os.readlink(path) if path.is_symlink() else "" for path in (folder / "bin").glob("python*")}
     return {**links, "pyvenv.cfg": (folder / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")}
 
 
 def _compile_packages(folder: Path, *, python: Path) -> None:
-    """Compile the packages to byte code, by the machine's own interpreter.
-
-    It runs without `site` (-S), which would execute the .pth files of packages.
-    """
+    # by the machine's own interpreter, without `site` (-S), which would execute the .pth files of packages
     options = ["-q", "-j", "0", "-x", _NOT_COMPILED]
     _run_tool([str(python), "-I", "-S", "-m", "compileall", *options, str(folder / "lib")], may_fail=True)
 

@@ -157,6 +157,6 @@ def _give_turns(processes: list[InterleavedProcess], *, dice: random.Random, lim
 
 
 def _make_pipe(path: Path) -> int:
-    """Make a named pipe and open both of its ends, so that neither side waits for the other to open it."""
+    # both ends are opened (O_RDWR), so that neither side waits for the other to open the pipe
     os.mkfifo(path, 0o600)
     return os.open(path, os.O_RDWR | os.O_NONBLOCK)

@@ -89,7 +89,7 @@ def compute_multilabel_f1(batches: Sequence[Array]) -> Array:
 
 
 def _compute_f1(right: Array, count: Array) -> Array:
-    """Compute F1 by class, where `count` is how often it is a label plus how often it was chosen: 2 TP + FP + FN."""
+    # `count` is how often a class is a label plus how often it was chosen: 2 TP + FP + FN
     return np.asarray(np.divide(2 * right, count, out=np.zeros(np.shape(count)), where=count > 0))
 
 

@@ -46,7 +46,7 @@ class RealClock:
         return time.perf_counter_ns()
 
     def wait_until(self, moment_ns: int) -> None:
-        """Wait until the clock shows `moment_ns`, by sleeping and then reading the clock. Return at once if it is past."""
+        """Wait until `moment_ns`, by sleeping and then reading the clock. Return at once if it is past."""
         remaining_ns = moment_ns - time.perf_counter_ns()
         if remaining_ns > SPIN_NS:
             time.sleep((remaining_ns - SPIN_NS) / 1e9)
