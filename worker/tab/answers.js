@@ -1,6 +1,6 @@
 /**
- * Checks the answer of a launch. It is not trusted, because the release runs beside the code that makes it. What passes
- * has the types and sizes that the farm takes; anything else is `garbled`.
+ * Checks the answer of a launch. The answer is not trusted, because the release of ONNX Runtime Web runs in the same
+ * worker as the code that makes it. An answer without the types and sizes that the farm accepts is `garbled`.
  */
 
 import { arrayOf } from "./npz.js";
@@ -14,7 +14,7 @@ const MAX_NAME = 1000;
 const MAX_OUTPUTS = 1000;
 const MAX_DIMENSIONS = 64;
 const MAX_PROFILE = 256 * 1024 ** 2;
-// the longest text of a report's operators, in characters
+// the maximum of characters in the names and types of a report's operators
 const MAX_OPERATORS = 600_000;
 const PHASES = ["import", "session", "first", "warmup", "window"];
 /** Reasons that a runner may give; only the page gives the others. @type {import("./contract.js").ReasonCode[]} */

@@ -67,7 +67,7 @@ export function clockResolutionMs() {
 }
 
 /**
- * Returns the device of WebGPU; null without one. `isSoftware`: the processor emulates a GPU, and its times are no use.
+ * Returns the device of WebGPU; null without one. `isSoftware`: the processor emulates a GPU, so its times mean nothing.
  * @returns {Promise<{name: string, isSoftware: boolean} | null>}
  */
 export async function adapter() {
@@ -79,14 +79,14 @@ export async function adapter() {
   return { name: `${told || "unnamed"}${isSoftware ? " (software)" : ""}`.slice(0, 200), isSoftware };
 }
 
-/** Says why WebNN does not work: NO_WEBNN where it is missing, else the browser's own words; empty where it works. */
+/** Returns why WebNN does not work: NO_WEBNN where it is missing, else the browser's message; empty where it works. */
 export async function webnn() {
   const { ml } = /** @type {any} */ (navigator);
   if (!ml) return NO_WEBNN;
   return ml.createContext().then(() => "", (/** @type {Error} */ problem) => problem.message.slice(0, 200) || "unknown");
 }
 
-/** Says in one sentence why nothing is measured now; empty when something may be. */
+/** Returns a sentence that says why nothing may be measured now (a low battery); empty when measuring is allowed. */
 export async function pauseOfDevice() {
   const battery = await /** @type {any} */ (navigator).getBattery?.();
   if (battery && !battery.charging && battery.level < LOW_BATTERY) {

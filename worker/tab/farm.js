@@ -123,7 +123,7 @@ export class Farm {
   async #once(method, address, { body, bytes, token, signal, waitMs = 0, isLast = false }) {
     /** @type {Record<string, string>} */
     const headers = {};
-    // what it leaves out it says itself
+    // the page supports few features of orders, and reports for each arm what it left out
     if (address.endsWith("/claim")) headers["X-Understands"] = "accuracies";
     if (this.secret) headers.Authorization = `Bearer ${this.secret}`;
     if (token) headers["X-Attempt-Token"] = token;

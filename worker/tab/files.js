@@ -11,7 +11,7 @@ const ASK_AGAIN_S = 1;
 // the time within which the farm fetches a release from npm, or says why not
 const PATIENCE_S = 600;
 
-// the most arms of a block; of more releases, the one that was used longest ago is closed
+// the maximum of arms in a block; with more releases, the least recently used one is closed
 const MAX_SANDBOXES = 16;
 
 export class Files {

@@ -12,11 +12,11 @@ import { Problem } from "./problem.js";
 const APPROVAL_S = 2;
 const PAUSED_S = 5;
 const REPORT_TRIES = 12;
-/** The number of leases after which a farm that did not answer has given the block to another node. */
+/** After this number of leases without an answer, the farm has given the block to another node. */
 const PATIENCE_LEASES = 4;
 
 /**
- * `leftS`: the most seconds that the block still takes; null: not known.
+ * `leftS`: the maximum of seconds that the block still takes; null: not known.
  * @typedef {{state: "pending" | "ready" | "measuring" | "paused" | "refused" | "away", sentence: string, doing: string,
  *   leftS: number | null, blocks: number}} Standing
  */

@@ -1,6 +1,6 @@
 /** Keeps a block within its promised time, as worker/agent/measurement/schedule.py does. All times are in seconds. */
 
-// rounds up to the first look come first; further ones leave this share of the time to further traces
+// after FIRST_LOOK rounds, a round is begun only if it leaves this share of the promised time to further traces
 const FIRST_LOOK = 8;
 const TRACES_SHARE = 0.25;
 const PAIR = 2;
@@ -41,8 +41,8 @@ export class Pace {
   }
 
   /**
-   * Estimates the seconds of further rounds and traces by the last ones, within the promised time. Before the first
-   * round it is the rest of that time. Null: not known yet.
+   * Estimates the seconds of further rounds and traces by the last ones, at most the rest of the promised time. Before
+   * the first round it is that rest. Null: nothing was promised and nothing is measured yet.
    * @param {number} rounds @param {number} traces
    */
   remainingS(rounds, traces) {

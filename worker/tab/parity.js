@@ -1,18 +1,18 @@
-/** Compares outputs with their references as worker/runner/parity.py does: differences, which the farm judges. */
+/** Compares outputs with their references, as worker/runner/parity.py does. The farm judges the differences. */
 
 /** @typedef {import("./npz.js").Tensor} Tensor */
 
 const EXACT = new Set(["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]);
 
-// eight units in the last place, the precision of values in so few digits
+// the minimum tolerance of float16 outputs: eight units in the last place
 const LEAST = 2 ** -7;
-// the value in place of minus infinity in masked scores
+// stands for minus infinity in masked scores
 const MASKED = -10_000;
 
 /**
  * Makes the contract's OutputParity: differences in float64, without elements that are not finite in both.
  * @param {string} name @param {Tensor} value @param {Tensor | undefined} reference
- * `atol` is a part of the reference's scale, and no smaller than its type can hold, unless it `isAbsolute`.
+ * `atol` is a part of the reference's scale, and at least the precision of a 16-bit output, unless `isAbsolute`.
  * @param {import("./contract.js").Tolerance} tolerance @param {boolean} isAbsolute
  */
 export function compareOutput(name, value, reference, { atol, rtol }, isAbsolute = false) {
@@ -34,11 +34,11 @@ export function compareOutput(name, value, reference, { atol, rtol }, isAbsolute
   const [floor, slope] = [Math.max(atol, least) * (isAbsolute ? 1 : scaleOf(wanted)), Math.max(rtol, least)];
   const limit = (/** @type {number} */ old) => floor + slope * Math.abs(old);
   const told = { ...known, ...differences(found, wanted, limit), top1_agreement: top1(value, found, wanted) };
-  // compared in their own type, because float64 does not tell all numbers of 64 bits apart
+  // exact types are compared as they are, because float64 does not hold all 64-bit integers
   return isExact ? { ...told, violations: found.filter((_, at) => value.data[at] != reference.data[at]).length } : told;
 }
 
-/** Computes the root mean square of the finite values that no mask hides, at least 1. @param {Float64Array} all */
+/** Computes the root mean square of the finite values without masked scores, at least 1. @param {Float64Array} all */
 function scaleOf(all) {
   const finite = all.filter(Number.isFinite);
   const lowest = 0.999 * Math.min(finite.reduce((low, value) => Math.min(low, value), 0), MASKED);

@@ -94,7 +94,7 @@ function totalOf(totals, { name: named, args }, path) {
   return total;
 }
 
-/** Computes the median of times that were cut to whole µs, by interpolation among equal ones. @param {number[]} all */
+/** Computes the median of times in whole µs, interpolated among equal ones, as `median_grouped`. @param {number[]} all */
 function medianOfWhole(all) {
   const sorted = Float64Array.from(all).sort();
   const middle = sorted[sorted.length >> 1];

@@ -14,7 +14,7 @@ const AGREEMENT = 1.05;
 const WARMUP_BLOCK_MS = 50;
 const WARMUP_RUNS = 3;
 const SLOW_MS = 100;
-// the least steps of the clock that a timed call takes; shorter inferences are timed several at once
+// a timed call must last at least this many steps of the clock; several shorter inferences are timed together
 const TICKS = 100;
 const MAX_TIMINGS = 10_000;
 
@@ -52,12 +52,13 @@ export async function warmUp(call, how) {
   return done;
 }
 
-/** Computes how many inferences are timed at once. @param {number} runMs @param {number} resolutionMs */
+/** Computes how many inferences are timed together. @param {number} runMs @param {number} resolutionMs */
 export const groupOf = (runMs, resolutionMs) =>
   Math.max(1, Math.ceil((TICKS * resolutionMs) / Math.max(runMs, resolutionMs / 10)));
 
 /**
- * Times one window, or windows until the last ones agree on p50 and throughput, or the longest time has passed.
+ * Times windows until the last ones agree on p50 and throughput, or `at_most_s` has passed. With a budget of one window,
+ * more are timed only until `at_least_s` has passed.
  * @param {() => Promise<void>} call @param {Budget} how @param {number} group
  */
 export async function measure(call, how, group) {
