@@ -255,7 +255,7 @@ class Agent:
         if self._broker is not None:
             self._broker.set_queues(welcome.queues)
         if welcome.health != "pending" and self._presence.abilities.tags:
-            # the ready file is written also for a paused or drained node, so that nobody waits for its hours
+            # the ready file is written also for a paused or drained node, because a launcher waits for the file
             if welcome.queues and not self._is_ready:
                 self._is_ready = True
                 self._measurer.restart_idle_time()

@@ -220,7 +220,7 @@ class _Block:
         return reply
 
     def _measure_round(self, number: int, sampler: samples.Sampler) -> list[ArmSample]:
-        # the time between two rounds is that of the farm's answer, not of the agent
+        # between two rounds the agent waits for the farm's answer, which must not count as the agent's own time
         self._launcher.forget_last_process()
         order = schedule.order_arms(list(self._alive), round_number=number, seed=sampler.seed)
         arms = [self._alive[arm] for arm in order]
@@ -237,7 +237,7 @@ class _Block:
         return taken
 
     def _trace_again(self, reply: Reply) -> None:
-        """Take interleaved traces for attribution, as the last reply asked for."""
+        """Take the interleaved traces for attribution that the last reply asked for, while time remains."""
         dice = random.Random(f"{self._order.block}/{self._order.seed}/traces")
         alive = {number: arm for number, arm in self._alive.items() if arm.is_session}
         arms = [alive[arm] for arm in reply.trace_arms if arm in alive]

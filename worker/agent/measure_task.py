@@ -19,7 +19,7 @@ from worker.agent.machine import host_lock
 
 logger = logging.getLogger(__name__)
 
-# if the machine stays taken for so long, the block is left to the farm's next offer
+# if another program holds the machine for longer, the block is left to the farm's next offer
 LOCK_PATIENCE_S = 5.0
 CLAIM_TRIES = 5
 
@@ -133,7 +133,7 @@ class Measurer:
             try:
                 return self._gateway.claim(block, attempt=attempt)
             except farm.UnavailableError as problem:
-                # the same claim again is allowed: its answer may have been lost
+                # the answer may have been lost, and the farm allows the same claim again
                 logger.warning("Block %s could not be claimed (%s).", block, problem)
                 if self._stop.wait(compute_backoff_s(tries)):
                     return None

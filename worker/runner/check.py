@@ -15,7 +15,7 @@ from worker.runner.parity import Array
 
 # the tolerance between outputs with and without optimisations
 UNOPTIMISED_TOLERANCE = 1e-4
-# a second session is opened only if the first one took less, in milliseconds and bytes of the whole process
+# a second session is opened only if the first one took at most this: start in ms, and memory of the whole process
 CHEAP_MS = 1000.0
 CHEAP_BYTES = 1 << 30
 # larger outputs are not kept for the comparison with other arms
@@ -81,7 +81,7 @@ def run_check(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
 def _measure_row_difference(
     order: Order, kind: Kind, *, engine: Engine, inputs: Arrays, outputs: dict[str, object]
 ) -> float | None:
-    """Measure the largest difference between row 0 of the batch and the same row alone, as a model must not mix rows.
+    """Measure the largest difference between row 0 of the batch and the same row alone. A model must not mix rows.
 
     None where the model takes only one batch size, or where no output has the batch as its first dimension.
     """
@@ -127,7 +127,7 @@ def _compare_with_unoptimised(order: Order, inputs: Arrays, outputs: dict[str, o
         values = feed.outputs()
     except Exception:  # one of ONNX Runtime's own classes, or a Refusal: some operators exist only fused
         return []
-    # 16-bit outputs have the tolerance of the order; quantised ones have none, and get the usual one
+    # the order has a tolerance for 16-bit outputs, which counts; for quantised ones it has none, and the usual one counts
     has_tolerance = UNOPTIMISED_TOLERANCE < order.atol < 1
     atol, rtol = (order.atol, order.atol) if has_tolerance else (UNOPTIMISED_TOLERANCE, 0.0)
     return [

@@ -20,7 +20,7 @@ from worker.runner.judges.judge import Array, Judge
 from worker.runner.order import EvaluationPart, Order, PhaseTimer
 
 LABELS, VOCABULARY = "labels", "vocabulary"
-# the float types of inputs, which a half-precision variant may change
+# the float types of inputs; data are cast to them, because a half-precision variant may take another type
 FLOATS = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(double)": np.float64}
 
 
@@ -93,7 +93,7 @@ def _run_batches(
             text = f"the evaluation was at sample {start:,} of {count:,} when its {evaluation.most_s:.0f} s were over"
             raise faults.Refusal("timeout", f"{text}; give fewer samples")
         indexes = np.arange(start, min(start + size, count))
-        # the last batch of a fixed size is filled up with its own first rows
+        # if the batch size is fixed, the last batch is filled up by repeating its rows
         rows = np.resize(indexes, size) if fixed_size else indexes
         feed = {name: np.ascontiguousarray(array[rows]) for name, array in inputs.items()}
         yield [np.asarray(output)[: len(indexes)] for output in engine.session.run(names, feed)], indexes

@@ -13,8 +13,9 @@ from worker.runner.engines.protocol import Feed
 from worker.runner.engines.table import find_engine_kind
 from worker.runner.order import CPU, Order, PhaseTimer
 
+# the number of further sessions with the cell's threads
 FURTHER = 2
-# further sessions are opened only if the first one took no more, in milliseconds and bytes of the whole process
+# further sessions are opened only if the first one took at most this: start in ms, and memory of the whole process
 CHEAP_MS = 300.0
 CHEAP_BYTES = 256 << 20
 
@@ -42,7 +43,7 @@ def measure_for_check(order: Order, inputs: Arrays, *, start_ms: float, peak_byt
         return measure_growth(
             threads=order.session.threads, add=lambda threads: feeds.append(_open_session(order, inputs, threads))
         )
-    except Exception:  # one of ONNX Runtime's own classes, or a Refusal, as for lack of memory
+    except Exception:  # one of ONNX Runtime's own classes, or a Refusal, for instance for lack of memory
         return {}
 
 

@@ -18,7 +18,7 @@ from worker.runner.order import ONNXRUNTIME, Order, PhaseTimer
 from worker.runner.parity import Array
 from worker.runner.scenarios.decoder_ports import Steps, describe_decoder, is_token_input
 
-# the name of the output in the report
+# the output's name in the report
 SCORES = "logits behind the prompt"
 MAX_PROMPT_TOKENS = 64
 

@@ -51,7 +51,7 @@ def run_trace(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
 
 
 def _pick_calls(calls: list[Call]) -> list[Call]:
-    """Pick the prompt and some of the steps: each is bound by itself and can run after any other."""
+    """Pick the prompt and some of the steps. Each step is bound separately and can run after any other."""
     new = len(calls)
     places = np.unique(np.linspace(1, new - 1, min(STEPS, new - 1)).astype(int)).tolist()
     return [calls[0], *(calls[place] for place in places)]

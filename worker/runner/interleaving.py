@@ -6,7 +6,7 @@ Between turns the process sleeps in a read, so that one process at a time uses t
 
 import os
 
-# a turn is long against a wake-up, and short against the seconds in which a shared machine changes its speed
+# a turn is much longer than a wake-up, and much shorter than the seconds in which a shared machine changes its speed
 TURN_NS = 20_000_000
 GO = b"g"
 # the process has loaded the model, or is ready for its next turn

@@ -51,7 +51,7 @@ class EvaluationPart:
     at_once: int = 64
     # the user's judge in place of the metric's: the path of its file, its name for the user, and the function in it
     own: tuple[str, str, str] | None = None
-    # the output, or several by comma; None: the first one
+    # the name of the output, or several joined by commas; None: the first one
     output: str | None = None
     # the step that is applied to the output before it is judged, see `judges.output_steps`
     apply: str | None = None
@@ -106,9 +106,9 @@ class Order:
     # the engine, by the name of its entry, and its module
     engine: str = ONNXRUNTIME
     module: str = ONNXRUNTIME
-    # how a framework runs its program, which `model` then is: `eager` or `compile`
+    # how a framework runs the program in `model`: `eager` or `compile`; None: the engine is no framework
     program: str | None = None
-    # OrtValue's name of the provider's own memory; None: it uses the host's
+    # OrtValue's name for the provider's own memory; None: the provider uses host memory
     memory: str | None = None
     # the environment variable that lets the processor stand in for the provider's device
     stands_in: str | None = None
@@ -130,7 +130,7 @@ class Order:
     # the scenario of a sample, and its options
     scenario: dict[str, Any] = field(default_factory=lambda: {"kind": "single"})
     budget: BudgetOrder = BudgetOrder()
-    # below this thread CPU time / wall the sample is disturbed; None: not a one-thread CPU workload
+    # a sample with a smaller ratio of thread CPU time to wall time is disturbed; None: the ratio is not judged
     gate_cpu_share: float | None = None
     # a sample may trace inferences after its windows: at most `trace_runs`, for `trace_s`
     is_traced: bool = False
@@ -144,7 +144,7 @@ class Order:
     evaluation: EvaluationPart | None = None
     trace_runs: int = 20
     trace_s: float = 1.0
-    # the sustained pass: the length of all of it, and of each point of its curve
+    # the sustained pass: its whole length, and that of each point of its curve
     sustained_s: float = 0.0
     point_s: float = 60.0
     work_dir: str = "."
@@ -193,7 +193,7 @@ class PhaseTimer:
         self.wrap_call = wrap_call
         self.phases_ms: dict[str, float] = {}
         if launched_ns is not None:
-            # includes fork, sandbox and interpreter; both clocks are CLOCK_MONOTONIC of one machine
+            # this includes fork, sandbox and interpreter; both clocks are this machine's CLOCK_MONOTONIC
             self.phases_ms["start"] = max(0.0, (entered_ns - launched_ns) / 1e6)
 
     @contextmanager

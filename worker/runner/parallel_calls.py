@@ -5,15 +5,16 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 Call = Callable[[], object]
-# opens when every thread waits at it
+# lets the threads pass when all of them wait at it
 Gate = threading.Barrier
 Result = TypeVar("Result")
 
 
 def run_in_parallel(calls: Sequence[Call], work: Callable[[Call, Gate], Result]) -> list[Result]:
-    """Run `work` for each call in a thread of its own, and return the results in the order in which they ended.
+    """Run `work` for each call in its own thread, and return the results in the order in which they ended.
 
-    `work` may wait at the gate for all others again. Raises what the first thread that failed raised.
+    `work` gets the call and a gate, at which it may wait for all others again. Where threads fail, the first exception
+    is raised once all have ended.
     """
     gate = Gate(len(calls))
     results: list[Result] = []

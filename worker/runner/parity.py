@@ -7,9 +7,9 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
 # dtypes whose equality is exact; everything else is compared within tolerance
 _EXACT_KINDS = "biuOSU"
-# eight units in the last place, the precision of values in so few digits
+# the minimum tolerance of 16-bit types: eight units in the last place
 _MIN_TOLERANCE = {"float16": 2**-7, "bfloat16": 2**-4}
-# the value in place of minus infinity in masked scores
+# stands for minus infinity in masked scores
 _MASKED = -10_000.0
 
 
@@ -136,7 +136,7 @@ def _measure(value: Array, reference: Array, *, atol: float, rtol: float) -> dic
 
 def _compute_cosine(new: Array, old: Array) -> float | None:
     """Compute the cosine between two vectors: 1 for two zero vectors, None where only one is zero."""
-    # scaling first keeps the squares of large values finite
+    # scale first, so that the squares of large values stay finite
     top_new, top_old = np.max(np.abs(new)), np.max(np.abs(old))
     if top_new == 0 and top_old == 0:
         return 1.0

@@ -13,7 +13,7 @@ from worker.runner.order import Order
 # the farm's own option, not the library's: the kind of device, for a library that lists several
 DEVICE_OPTION = "device_type"
 
-# functions that are tried where the package's own is not known
+# these functions of a plug-in's package are tried where the name of its own is not known
 USUAL_FUNCTIONS = ("library_path", "get_library_path")
 
 _registered: set[str] = set()
@@ -47,7 +47,7 @@ def find_devices(order: Order, *, requested: list[str]) -> list[Device]:
         if order.provider not in _registered:
             library = _find_library(order.plugin)
             _refuse_unknown_options(order, library=library, requested=requested)
-            # registered under the provider's name, which some libraries take for their provider
+            # register it under the provider's name, because some libraries name their provider by it
             onnxruntime.register_execution_provider_library(order.provider, library)
             _registered.add(order.provider)
         listed = [device for device in onnxruntime.get_ep_devices() if device.ep_name == order.provider]

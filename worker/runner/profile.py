@@ -20,7 +20,7 @@ MAX_EVENTS = 1_000_000
 # the bytes that a node asked of the arena and kept when it ended
 MEMORY = "mem_requested_in_use_delta"
 MAX_BYTES = 1 << 50
-# executed nodes in an answer: the slowest ones, and one sum of the others
+# the maximum of executed nodes in an answer: the slowest ones; the others are summed for each provider
 MAX_NODES = 20_000
 
 
@@ -186,7 +186,7 @@ def _list_executed(run: list[TraceEvent]) -> list[_Event]:
     for raw in run:
         stack = open_by_thread.setdefault(raw.get("tid"), [])
         start, end = int(raw["ts"]), int(raw["ts"]) + int(raw["dur"])
-        # starts are whole microseconds: a neighbour that starts as this one ends is no child
+        # starts are whole microseconds, so a node that starts when this one ends is not its child
         while stack and (stack[-1].end_us <= start or stack[-1].end_us < end):
             stack.pop()
         name = raw["name"].removesuffix(NODE_SUFFIX)

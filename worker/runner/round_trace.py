@@ -1,4 +1,4 @@
-"""Traces a launch in a round: a few inferences under the profiler, in a session of their own after the windows.
+"""Traces a launch in a round: a few inferences under the profiler, in a separate session after the windows.
 
 The profiler can only be switched on when a session is made. Processes that take turns take them here too, so that all
 arms are traced over the same time.
@@ -37,14 +37,14 @@ def trace_after_windows(order: Order, *, timer: PhaseTimer, turns: Turns | None)
 
 def _profile_runs(order: Order, *, turns: Turns | None) -> tuple[str, set[int]]:
     """Run under the profiler. Return the profile's path, and the numbers of the runs that only filled the caches."""
-    # the sample does not report this session's creation
+    # a separate timer, because the sample does not report the creation of this session
     apart = PhaseTimer()
     prefix = os.path.join(order.work_dir, "round")
     engine = open_engine(order, timer=apart, tune={"enable_profiling": True, "profile_file_prefix": prefix})
     with faults.translate_errors("run"):
         feed = Feed(engine, choose_inputs(engine, load_arrays(order.inputs)))
         feed.run_first()
-        # the profile has every run, from the first
+        # the profile contains all runs, also the first one
         begun = 1 + feed.settle()
         while begun < WARMUP_RUNS:
             feed.run()

@@ -25,7 +25,7 @@ def run_sample(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     gc.unfreeze()
     gc.enable()
     gc.collect()
-    # profiles are ONNX Runtime's, which not every environment has
+    # imported late: only ONNX Runtime has profiles, and not every environment has ONNX Runtime
     from worker.runner import round_trace
 
     return {**answer, "traced": round_trace.trace_after_windows(order, timer=timer, turns=turns)}
@@ -52,7 +52,7 @@ def run_scenario(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: 
         if turns is not None:
             with timer.phase("others"):
                 turns.wait_to_warm_up()
-        # only now, because processes that take turns load their models side by side
+        # not earlier, because processes that take turns load their models at the same time
         pin_to_core(order.core)
         while scenario.step():
             pass

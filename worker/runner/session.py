@@ -27,7 +27,7 @@ class SessionOrder:
     policy: str = NO_POLICY
     # the limit of the process's address space in MiB (see limits.py); 0: none
     memory_limit_mb: int = 0
-    # the call that is timed: with values that are bound once, or RUN, which takes arrays each time
+    # the call that is timed: BOUND, on values that are bound once, or RUN, which takes arrays each time
     call: str = BOUND
     disabled_optimizers: tuple[str, ...] = ()
     config: dict[str, str] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from worker.runner.session import Tune
 WARMUP_RUNS = 3
 MIN_RUNS = 10
 OPTIMIZED_NAME = "optimized.onnx"
-# an answer has at most so many assigned nodes; what ran the others is known from the executed nodes
+# an answer has at most this many assigned nodes; the executed nodes show the providers of the others
 MAX_ASSIGNED = 20_000
 
 _ASSIGNMENT_KEY = "session.record_ep_graph_assignment_info"

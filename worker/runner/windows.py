@@ -19,7 +19,7 @@ Readings = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Durations = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
 Clock = Callable[[], int]
 
-# two p50 agree if they differ by less
+# figures agree if the largest exceeds the smallest by at most this share
 AGREEMENT = 0.05
 WARMUP_BLOCK_NS = 50_000_000
 WARMUP_RUNS = 3
@@ -58,11 +58,11 @@ class Timings:
     is_stable: bool = False
     # thread CPU time of one inference, the mean of each part of 20 ms
     cpu_per_call_ns: list[float] = field(default_factory=list)
-    # instructions of one inference, likewise; empty without a counter
+    # instructions of one inference, the mean of each part; empty without a counter
     instructions_per_call: list[float] = field(default_factory=list)
     counter: Counter | None = None
     cpu_clock: Clock = time.thread_time_ns
-    # the present part: its first duration, and the CPU clock and the counter at its beginning
+    # of the current part: the index of its first duration, and the CPU clock and the counter at its beginning
     _part_first: int = 0
     _part_cpu_ns: int = 0
     _part_count: int | None = None
@@ -128,7 +128,7 @@ def warm_up(call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter
     """Run the call until its times have settled, or until `warmup_cap_s` has passed.
 
     They have settled when `warmup_s` and WARMUP_RUNS runs have passed, and the medians of the last two blocks of 50 ms
-    agree within 5 %. A run that is longer than a block is a block of its own. At the cap, `agreed` is False. The cap is
+    agree within 5 %. A run that is longer than a block makes a block alone. At the cap, `agreed` is False. The cap is
     checked after each block, so at least one runs.
     """
     done = Warmup()

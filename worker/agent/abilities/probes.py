@@ -34,7 +34,7 @@ ARM = ("aarch64", "arm64", "armv7l", "armv8l")
 TIMEOUT_S = 120.0
 FILE = "probes.json"
 
-# installed where this agent has no ONNX Runtime of its own
+# installed where the agent's environment has no ONNX Runtime
 PLAIN = Runtime(distribution="onnxruntime", version="1.31.1")
 # the build with which each provider is probed that the runtime PLAIN lacks: short name → runtime
 # third-party builds are installed only where the owner allows them
@@ -114,7 +114,7 @@ def probe(
 ) -> Abilities:
     """Run the probe model on the provider with the short name `short`, and return its tag, with the evidence.
 
-    The model runs in a process of its own, by the staged runner in `stage`, with its files in `folder`. Where the
+    The staged runner in `stage` runs the model in a separate process, with its files in `folder`. Where the
     processor simulates the device, the tag is the provider's simulated one. Raises NotProvenError where the model does
     not run, or where its trace does not show the provider.
     """

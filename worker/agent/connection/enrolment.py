@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 # the code of the farm's refusal until a person approves the node
 PENDING = "pending"
-# the first pause of a node that waits for approval, and the longest
+# a node that waits for approval pauses this long at first; the pauses grow up to the maximum
 APPROVAL_S = 1.0
 MAX_APPROVAL_S = 30.0
 
@@ -39,7 +39,7 @@ def enrol(
     The node is pending until a person approves its fingerprint. `url` may be the address of the farm's pages, which
     name the gateway; the gateway's address is stored. Raises AlreadyEnrolledError where the home has an identity (or
     NotEnrolledError where that is invalid), and ValueError for an address that `check_url` refuses. Raises GatewayError
-    where the farm is away or refuses, as for a used or expired code: LeaseLostError if another node has the name.
+    where the farm is away or refuses, for instance a used or expired code: LeaseLostError if another node has the name.
     """
     if home.is_enrolled:
         present = home.load_identity()

@@ -131,7 +131,7 @@ class Gateway:
         return self._post("enrol", enrolment, messages.Enrolled)
 
     def request_secret(self, request: messages.SecretRequest) -> messages.SecretGrant:
-        # not by `_send`, which would renew the secret by this request
+        # `_send` is not used, because it would try to renew the secret by this same request
         response = self._send_once("POST", "secret", **_make_json_options(request))
         return _parse_answer(_check_response(response), messages.SecretGrant)
 

@@ -26,7 +26,10 @@ UNNAMED_S = 1.0
 
 
 class BrokerConnection:
-    """A connection to the broker, as the node's own user. Raises ValueError for an invalid address."""
+    """A connection to the broker, with the user that belongs to this node. Raises ValueError for an invalid address.
+
+    The connection is made by the first `receive_message`.
+    """
 
     def __init__(self, url: str) -> None:
         if urlsplit(url).scheme not in ("redis", "rediss", "unix") or not urlsplit(url).username:

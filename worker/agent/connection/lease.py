@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 # a new activity is reported after this pause, and at most once in REPORT_EVERY_S
 GATHER_S = 0.5
 REPORT_EVERY_S = 4.0
-# after so many leases without an answer, the farm has given the block to another node
+# after this many leases without an answer, the farm has given the block to another node
 PATIENCE_LEASES = 4
 
 

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 0.5
 MAX_PAUSE_S = 10.0
-# an empty answer that comes earlier was no long poll, and is followed by a pause
+# an empty answer that comes earlier did not come from a long poll, and a pause follows
 MIN_POLL_S = 1.0
 
 
@@ -32,7 +32,7 @@ def compute_backoff_s(failures: int, draw: Callable[[], float] = random.random) 
 
 
 class Mailbox:
-    """Gets offers from `fetch`, a long poll that returns one or None, in a thread of its own.
+    """Gets offers in a separate thread from `fetch`, a long poll that returns an offer or None.
 
     `on_refused` is called once when the farm does not know this node any more (401), and then the thread ends.
     """

@@ -50,7 +50,7 @@ class Outbox:
 
         Raises LeaseLostError or RejectedError where the farm refuses the report, which is then deleted too. Raises
         NodeUnknownError, and GivenUpError once `is_cancelled` is true; then the report stays on disk. A report that
-        cannot be written, as on a full disk, is sent all the same.
+        cannot be written, for instance on a full disk, is sent all the same.
         """
         return self._send(self._store(spooled), spooled, is_cancelled=is_cancelled)
 

@@ -42,7 +42,7 @@ class NodeEnvironment:
     cache: ArtifactCache
     # the staged runner, see `stages`
     stage: Path
-    # a block makes a folder in it, and removes that at its end
+    # each block makes a folder in it, and removes that folder at its end
     work_dir: Path
     store_trace: StoreTrace = lambda arm, trace_round, path: None
     store_part: StorePart = lambda arm, path: None
@@ -53,5 +53,5 @@ class NodeEnvironment:
     say: Say = field(default=lambda text: None)
     # finds the first operator whose outputs differ; None: such questions are refused
     search: Search | None = None
-    # the user's own judge, of a bench on their own machine; no order of a farm has one
+    # the user's own judge, for a bench on their own machine; a farm's orders never have one
     judge: JudgeFile | None = None

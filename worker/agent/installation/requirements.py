@@ -27,7 +27,7 @@ _WHEELS: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = (
 # stands for the highest minor version of releases that are newer than the table
 _UNKNOWN = 99
 
-# the same for PyTorch, November 2026
+# the same table for PyTorch, as of November 2026
 _FRAMEWORK_WHEELS: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = (((2, 9), (10, 14)), ((0, 0), (9, 13)))
 
 

@@ -137,8 +137,8 @@ class RuntimeStore:
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        # an environment is unusable if its interpreter was removed from the machine; a marker of another runtime came
-        # with a package
+        # an environment is unusable if its interpreter was removed from the machine, or if a package brought a marker
+        # that names another runtime
         return installed if installed.python.exists() and self._make_path(installed.runtime) == place else None
 
     def _explain_refused_index(self, runtime: Runtime, files: Sequence[WheelFile]) -> str | None:

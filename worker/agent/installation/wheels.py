@@ -78,7 +78,6 @@ def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
     supported = list(sys_tags())
     ranks = {tag: rank for rank, tag in enumerate(supported)}
     platforms = {tag.platform for tag in supported}
-    # wheels for this Python come before those for others, which this machine may have too
     try:
         tags = {file.name: parse_wheel_filename(file.name)[3] for file in files}
     except InvalidWheelFilename as problem:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+# long enough for a reading of the load, and short compared with a block
 WATCH_S = 0.1
 _CPUS = Path("/sys/devices/system/cpu")
 

@@ -18,7 +18,7 @@ from farm.rules.runtimes import providers
 POWERCAP = Path("/sys/class/powercap")
 NVML = "libnvidia-ml.so.1"
 NOT_READABLE = "not readable here"
-# between two readings; the counters change every millisecond (RAPL) to every tenth of a second (NVML)
+# the time between two readings; counters change every millisecond (RAPL) to every tenth of a second (NVML)
 PERIOD_S = 0.05
 
 
@@ -117,7 +117,7 @@ def find_meter(cell: CellSpec, *, powercap: Path = POWERCAP, nvml: str = NVML) -
 
 def open_processor_meter(powercap: Path = POWERCAP) -> Meter:
     """Open the RAPL counters of all processor packages as one meter. Raises EnergyUnreadableError."""
-    # intel-rapl:0 is a package, intel-rapl:0:0 a part of it; AMD's are named so too
+    # intel-rapl:0 is a package, and intel-rapl:0:0 a part of it; AMD's counters have the same names
     folders = sorted(path for path in powercap.glob("*-rapl:*") if path.name.count(":") == 1)
     packages = [folder for folder in folders if _read_text(folder / "name").startswith("package")]
     if not packages:

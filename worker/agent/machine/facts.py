@@ -16,12 +16,13 @@ from farm.contract.reports import OTHERS_SHARE, Facts
 from farm.sandbox import confinement
 from worker.agent.machine import processor
 
+# limits of the warnings: load over a minute for each core, °C, and the share of memory that is free
 LOAD_PER_CORE = 0.3
 HOT_C = 85.0
 LITTLE_MEMORY = 0.1
 # the name of a staged runner's folder, see worker.agent.installation.stages
 _STAGE = re.compile(r"^runner-[0-9a-f]{16}$")
-# programs that start a runner and have its arguments too
+# programs that start a runner, so that their arguments contain the runner's
 _WRAPPERS = ("bwrap",)
 BUSY_WINDOW_S = 0.2
 # sensors whose reading is the processor's, in the order of preference

@@ -26,7 +26,7 @@ LOCKS = Path("/proc/locks")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 ENVIRONMENT_NAME = "ONNXFARM_HOST_LOCK"
 POLL_S = 0.1
-# how often a waiting program is told who holds the machine
+# how often a waiting program reports who holds the machine
 REPORT_EVERY_S = 60.0
 # a ticket that was not touched for this long is ignored; an agent that gave a block back is offered another in seconds
 FRESH_S = 8.0
@@ -121,7 +121,7 @@ def _announce(doing: Activity) -> Iterator[None]:
     name = f"{os.getpid()}.holder"
     with contextlib.suppress(OSError), _open_tickets() as folder:
         with contextlib.suppress(FileNotFoundError):
-            # a file of an earlier process with this id, or of somebody else
+            # remove a file of an earlier process with this id, or one that somebody else made
             os.unlink(name, dir_fd=folder)
         file = os.open(name, FLAGS | os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644, dir_fd=folder)
         with os.fdopen(file, "w", encoding="utf-8") as stream:
@@ -137,7 +137,7 @@ def _read_announcement(holder: psutil.Process) -> tuple[str, str] | None:
     """Read the name and activity that a process wrote; None where it wrote none, or where another user did."""
     try:
         with _open_tickets() as folder:
-            # not blocked by a pipe in its place
+            # O_NONBLOCK: opening a pipe that somebody put there must not block
             file = os.open(f"{holder.pid}.holder", os.O_RDONLY | os.O_NONBLOCK | FLAGS, dir_fd=folder)
         with os.fdopen(file, "rb") as stream:
             status = os.fstat(file)
@@ -173,7 +173,7 @@ def describe_holder(descriptor: int, *, locks: Path = LOCKS) -> str:
 
 def _find_holder(descriptor: int, *, locks: Path) -> psutil.Process | None:
     """Find the process that holds the lock; None where the kernel does not tell, as with other containers."""
-    # by the inode alone, because layered file systems have several device numbers
+    # compare the inode alone, because layered file systems have several device numbers
     inode = str(os.fstat(descriptor).st_ino)
     try:
         for line in locks.read_text().splitlines():

@@ -91,7 +91,7 @@ def select_compiled_arms(arms: Iterable[PreparedArm]) -> list[PreparedArm]:
 def store_compiled_model(launcher: Launcher, arm: PreparedArm, *, store: StoreCompiled) -> None:
     """Compile an arm's model again in a separate process, and call `store` with the arm's number and the file.
 
-    Where that fails, as for a model that is compiled already, log why and store nothing.
+    Where that fails, for instance for a model that is compiled already, log why and store nothing.
     """
     stored = arm.scratch / COMPILED
     answer = launcher.launch(arm, {**make_runner_order(arm, "compilation"), "keep": str(stored)}, work_dir=arm.scratch)

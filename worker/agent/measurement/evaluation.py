@@ -28,7 +28,7 @@ TOO_LATE = Reason(
     code=ReasonCode.TIMEOUT,
     text=f"The block's {ALL_S:.0f} s for labelled data were over before this cell: give fewer samples or variants.",
 )
-# for loading numpy, the runtime and the model, before EVALUATION_S begins
+# further time for loading numpy, the runtime and the model, before EVALUATION_S begins
 _START_S = 60.0
 # session settings that do not change the outputs
 _WITHOUT_EFFECT = {"threads", "inter_op_threads", "execution_mode", "spinning", "memory_pattern", "arena"}

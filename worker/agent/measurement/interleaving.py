@@ -135,7 +135,7 @@ def interleave_processes(
             ready += [process for process in started if process.listen() == MORE]
             on_ready(time.monotonic())
         ready = [process for process in ready if process.take_turn() == MORE]
-        # each process has its own limit; this one is for processes that never want to end
+        # each process has its own time limit; this one stops processes that always ask for another turn
         limit = time.monotonic() + limit_s
         # tracing comes last, because it would disturb the windows of others
         waiting_to_trace = _give_turns(ready, dice=dice, limit=limit)

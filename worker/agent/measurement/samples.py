@@ -29,6 +29,7 @@ from worker.agent.measurement.traces import RoundTraces
 # a sample with less thread CPU time / wall time is disturbed: something else ran on the core
 CPU_SHARE_GATE = 0.95
 MAX_REMEASURES = 3
+# samples are not repeated where more than this share of the arms is disturbed
 BUSY_SHARE = 0.5
 # processes that take turns may use this share of the free memory together
 MEMORY_SHARE = 0.5
@@ -115,7 +116,7 @@ class Sampler:
         taken = self._measure_in_turns(list(enumerate(arms)), remeasured=0, dice=dice)
         for again in range(1, MAX_REMEASURES + 1):
             disturbed = [(p, arm) for p, arm in enumerate(arms) if _is_sample_disturbed(taken[p])]
-            # if most arms are disturbed, repeating does not help, and rounds are judged by processor time
+            # if most arms are disturbed, repeating does not help, and the farm judges rounds by processor time
             is_busy = len(disturbed) > BUSY_SHARE * len(arms)
             if not disturbed or is_busy or not self.pace.may_repeat:
                 break

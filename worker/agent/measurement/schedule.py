@@ -15,11 +15,11 @@ from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.comparing.repeats import MIN_ROUNDS
 from farm.rules.planning.plans import TRACES_SHARE
 
-# the share of the promised time, which is twice the planned one, for repeating disturbed samples
+# this share of the promised time, which is twice the planned one, may be spent on repeating disturbed samples
 REPEATS_SHARE = 0.1
-# the arms of a comparison
+# the number of arms in a comparison
 PAIR = 2
-# a round that a verdict needs is begun if so many times the last one's duration fit before the block's own limit
+# a round that a verdict needs is begun if this many times the last round's duration fits before the block's limit
 SAFETY_FACTOR = 2.0
 
 
@@ -129,7 +129,7 @@ class BlockSchedule:
         began, repeats_s = self._clock(), self._repeats_s
         yield
         self._rounds += 1
-        # the next round repeats as little as the time allows
+        # without the repeats, because the next round may do without them
         self._round_s = self._clock() - began - (self._repeats_s - repeats_s)
 
     @contextlib.contextmanager

@@ -38,7 +38,7 @@ class TensorComparer:
 
     def compare(self, model: Path, *, inputs: Path, reference: Path) -> list[TensorLook]:
         """Run the model and compare its outputs with those of a `.npz`, by name. Raises TensorComparisonError."""
-        # the process may read the folders of the model and of the inputs, and its own
+        # the process may only read the folders of the model and of the inputs, and its own, so copy the reference there
         place = plain_files.copy_file_into(reference, self.arm.scratch / _REFERENCE)
         answer = self._run_model(model, inputs, {"reference": str(place)})
         try:

@@ -36,7 +36,7 @@ from worker.agent.measurement.runner_process import Launcher, make_garbled_reaso
 
 # the slowest operators are reported one by one, and the others as a sum for each provider: a report stays under 1 MB
 MAX_OPERATORS = MAX_NODES
-# the same for the operators of a prompt
+# the maximum of operators of a prompt that are reported one by one
 MAX_PROMPT_OPERATORS = 512
 # the maximum of nodes that are reported as inputs of an operator
 MAX_EDGES = 64
@@ -120,7 +120,7 @@ class Profiled:
 
 
 def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Profiled:
-    """Run the trace pass of an arm. Its files stay in a folder of their own until `delete_files`.
+    """Run the trace pass of an arm. Its files stay in a separate folder until `delete_files`.
 
     Where the process fails, or its answer cannot be read, the result has a `reason` and no reply. A further trace
     (`trace_round` above 0) may have a shorter time limit than the first.
@@ -251,7 +251,7 @@ def _compute_shares(rows: Sequence[Row]) -> tuple[ProviderShare, ...]:
     shares = []
     for name in names:
         of_provider = [row for row in rows if row.provider == name]
-        # durations are whole µs: if every node takes less, shares are those of the counts
+        # durations are whole µs: if every node takes less than one, the shares are computed from the counts
         share = sum(row.time_us for row in of_provider) / total if total else len(of_provider) / len(rows)
         shares.append(ProviderShare(name=name, nodes=len(of_provider), time_share=share))
     return tuple(sorted(shares, key=lambda row: -row.time_share))

@@ -18,7 +18,7 @@ from worker.runner.session import BOUND, NO_POLICY, RUN, Tune, make_session_opti
 
 # outputs whose size depends on the data may have the same size in two runs, but rarely in this many
 SHAPE_TRIES = 4
-# the number of the type in ONNX
+# the number of bfloat16 in TensorProto.DataType
 _BFLOAT16 = 16
 STRICT_KEY = "session.disable_cpu_ep_fallback"
 
@@ -82,7 +82,7 @@ def _choose_providers(
     left_out = list(order.session.disabled_optimizers)
     chosen: dict[str, object] = {"disabled_optimizers": left_out} if left_out else {}
     if order.session.policy != NO_POLICY:
-        # ONNX Runtime chooses the provider, unless one is named
+        # ONNX Runtime chooses the provider only if none is named
         return {**chosen, "enable_fallback": 0}
     if devices:
         options.add_provider_for_devices(devices, plugins.list_library_options(order))
@@ -149,7 +149,7 @@ class Feed:
         self._types = {node.name: node.type for node in engine.session.get_outputs()}
         # keeps alive what the binding points to
         self._held: list[object] = []
-        # a binding takes no strings, but older farms ask for a bound call for them too
+        # strings cannot be bound, but older farms ask for a bound call for them too
         is_plain = engine.call == RUN or any(array.dtype.kind == "U" for array in inputs.values())
         # the arguments of `session.run`; None: the inputs are bound
         self._plain = inputs if is_plain else None
@@ -229,7 +229,7 @@ class Feed:
             other = Feed(replace(self._engine, call=BOUND if is_run else RUN), self._inputs)
             other.run_first()
             other.settle()
-        except Exception:  # one of ONNX Runtime's own classes, as for bfloat16, which numpy does not have
+        except Exception:  # one of ONNX Runtime's own classes, for instance for bfloat16, which numpy lacks
             return None
         # None also for strings, which cannot be bound
         return None if (other._plain is not None) == is_run else (other._engine.call, other.timed_call())

@@ -82,7 +82,7 @@ def open_program(order: Order, *, timer: PhaseTimer) -> Program:
         _refuse_without_compiler()
         # the cache is kept from launch to launch, like the engines of other providers
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(order.work_dir, "inductor")
-        # compile without a pool, because the process may start compilers only
+        # compile without a pool of processes, because the sandbox allows only compilers
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
         # precompiling PyTorch's headers takes a minute
         os.environ["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"] = "0"
@@ -154,7 +154,7 @@ class ProgramFeed:
             raise faults.Refusal("not_supported", text) from error
 
     def settle(self) -> int:
-        """Run once, as there are no buffers to bind, and return 1, the number of inferences."""
+        """Run once, because there are no buffers to bind, and return 1, the number of inferences."""
         self.run()
         return 1
 

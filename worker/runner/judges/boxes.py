@@ -60,7 +60,7 @@ def _mark_right(detections: Array, labels: Array) -> Array:
     overlap = _compute_overlaps(detections, labels)
     is_right = np.zeros(len(detections), dtype=bool)
     for number, row in enumerate(overlap if len(labels) else ()):
-        # of equal overlaps the last one, as in pycocotools
+        # of equal overlaps the last one is the best, as in pycocotools
         best_label = len(row) - 1 - int(np.argmax(row[::-1]))
         is_right[number] = row[best_label] >= MIN_OVERLAP
         if is_right[number]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from worker.runner import faults
 
-# of any shape; comparing scores needs a type that numpy's stubs can order
+# an array of any shape; the element type is Any, because numpy's stubs cannot compare values of `generic`
 Array = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
 

@@ -16,7 +16,7 @@ def apply_step(outputs: Array, *, step: str | None, threshold: float, vocabulary
     if step == "ctc":
         return decode_ctc(outputs, np.empty(0, "U1") if vocabulary is None else vocabulary)
     if step == "softmax":
-        # in float64: half precision overflows
+        # half precision would overflow
         wide = outputs.astype(np.float64)
         shares = np.exp(wide - wide.max(axis=-1, keepdims=True))
         return np.asarray(shares / shares.sum(axis=-1, keepdims=True))

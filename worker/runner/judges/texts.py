@@ -31,7 +31,7 @@ def compute_edit_distance(label: Sequence[str], output: Sequence[str]) -> int:
     row, output_array = columns, np.array(output_ids)
     for position, label_id in enumerate(label_ids, 1):
         without_insertion = np.minimum(row[1:] + 1, row[:-1] + (output_array != label_id))
-        # an insertion costs one more for each step from the best place to its left
+        # insertions: each step to the right of the best earlier place costs one
         row = np.minimum.accumulate(np.concatenate([[position], without_insertion]) - columns) + columns
     return int(row[-1])
 

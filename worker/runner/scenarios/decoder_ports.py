@@ -24,7 +24,7 @@ _ROLES = {
     "last_places": re.compile(r"^seqlens?_k$"),
     "total": re.compile(r"^total_seq(uence)?_len(gth)?$"),
 }
-# bytes
+# the alignment of buffers in bytes
 _ALIGNED = 64
 _TYPES = {
     "tensor(int64)": np.int64,
@@ -198,7 +198,7 @@ def _make_values(role: str, port: Port, length: int, *, batch: int) -> Array:
     """Make an input's values over all steps; each step sees a part of them, the same number for every sequence."""
     if role == "mask":
         return np.ones(batch * length, dtype=port.dtype)
-    # the last place of a row is one less than its length, and so the place itself
+    # `last_places` is the row's length minus one, which is the position itself
     return np.repeat(np.arange(length + 1, dtype=port.dtype), 1 if role == "total" else batch)
 
 

@@ -20,19 +20,19 @@ from worker.runner.scenarios import answer_checks, summaries
 from worker.runner.scenarios.inputs import InputSet, InputSetOptions, make_input_sets
 from worker.runner.scenarios.protocol import LaunchContext
 
-# a launch has at least so many inferences, unless they take longer than MAX_S
+# a launch has at least MIN_RUNS inferences, unless they take longer than MAX_S seconds
 MIN_RUNS = 1_000
 MAX_S = 10.0
-# memory is allocated beforehand for so many inferences
+# arrays for the durations of this many inferences are allocated beforehand
 MAX_RUNS = 50_000
-# how often memory is read
+# memory is read at most once in this time
 READ_EVERY_NS = 1_000_000
 # the number of points at which the answer gives the memory
 POINTS = 8
 
 
 class Fresh:
-    """Runs each set of inputs once by itself, then all sets in turn."""
+    """Runs each set of inputs alone, then all sets in turn."""
 
     def __init__(self, context: LaunchContext) -> None:
         self._context = context
@@ -46,7 +46,7 @@ class Fresh:
         self._feeds: list[Feed] = []
 
     def open(self) -> None:
-        """Load the model, and run each set twice by itself, to keep its answer and see whether it repeats.
+        """Load the model, and run each set twice alone, to keep its answer and see whether it repeats.
 
         Raises Refusal that names the set at which the model fails.
         """
@@ -134,7 +134,7 @@ class Recorder:
         self.wall_ns = 0
         self.cpu_ns = 0
         self._sets = sets
-        # written to, so that their pages are in memory
+        # filled with ones, so that their pages are in memory before the memory is measured
         self._durations = array("Q", [1]) * MAX_RUNS
         self._after = array("Q", [1]) * MAX_RUNS
         self._resident = array("Q", [1]) * MAX_RUNS

@@ -51,7 +51,7 @@ class GenerationTimes:
         if medians_ns.size < MIN_GROWING:
             return None
         quarters = np.array_split(medians_ns, 4)
-        # from the middle of the first quarter to the middle of the last
+        # the distance from the middle of the first quarter to the middle of the last
         positions = medians_ns.size - (quarters[0].size + quarters[-1].size) / 2
         grown_ns = float(np.median(quarters[-1])) - float(np.median(quarters[0]))
         return float(grown_ns * _MS / positions * 1000.0)

@@ -84,6 +84,6 @@ def _draw(
     if kind == BOXES:
         rows = array.reshape(-1, shape[-1])
         return rows[dice.integers(0, len(rows), shape[:-1])]
-    # a scalar stays one
+    # np.asarray, because the draw for a scalar input is no array
     drawn = np.asarray(array.reshape(-1)[dice.integers(0, array.size, shape)])
     return drawn % max(1, sizes[dimension]) if kind == BELOW and dimension in sizes else drawn

@@ -17,12 +17,13 @@ from worker.runner.scenarios.fresh import make_alternating_call
 from worker.runner.scenarios.inputs import InputSetOptions, make_input_sets
 from worker.runner.scenarios.protocol import LaunchContext
 
-# arrivals of each rate: a p99 needs 662 samples
+# the number of arrivals at each rate; a p99 needs 662 samples
 ARRIVALS = 700
 # sets of inputs, so that answers to the wrong request are noticed
 SETS = 8
-# rates of the curve, as parts of the one that was found
+# the rates of the curve, as multiples of the one that was found
 AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
+# the steps of the bisection, and the lowest rate as a part of what the streams could serve
 HALVINGS = 6
 MIN_PART = 1 / 8
 # a found rate is estimated as this part of what the streams could serve; a search is refused if launches at such rates
@@ -32,7 +33,7 @@ MAX_S = 75.0
 QUIETER = "measure when this machine is quieter, or on another one"
 # how often requests are sent at a rate, where other programs delay the generator
 TRIES = 3
-# the inferences of each stream whose answers are all compared
+# how many inferences each stream runs whose answers are all compared
 COMPARED = 8 * SETS
 # a waiting thread gets the interpreter after this time, in place of 5 ms
 SWITCH_S = 0.0002

@@ -49,7 +49,7 @@ def draw_forced_tokens(settings: Mapping[str, Any], *, vocabulary: int) -> Array
 
 
 def _read_given(order: Order, name: str, *, vocabulary: int) -> Array:
-    """Read an array of the given file. Raises Refusal for other than valid ids, as a runtime reads memory by them."""
+    """Read an array of the given file. Raises Refusal for invalid ids, because a runtime reads memory by them."""
     ids = load_arrays(order.prompts).get(name) if order.prompts is not None else None
     if ids is None:
         raise faults.Refusal("artifact_unavailable", f"the order names no prompts with {name}")

@@ -88,7 +88,7 @@ class Single:
 
 
 def time_with_copies(kind: Kind, engine: Engine, inputs: Arrays, *, budget: BudgetOrder) -> float | None:
-    """Measure p50 in ms with inputs and outputs in host memory; None where the device has no memory of its own."""
+    """Measure p50 in ms with inputs and outputs in host memory; None where the device uses host memory anyway."""
     if engine.device == "cpu":
         return None
     feed = kind.feed(engine, inputs, device="cpu")

@@ -119,7 +119,7 @@ def summarise_point(parts: "tuple[Point, ...]") -> dict[str, object]:
 
 
 def _record_together(calls: list[Callable[[], object]], *, total_s: float, point_s: float) -> list[list[Point]]:
-    """Record points of each session in a thread of its own, and return as many of each."""
+    """Record points of each session in its own thread, and return the same number of points for each."""
     points = max(1, round(total_s / point_s))
     take = functools.partial(record_points, points=points, point_s=point_s)
     if len(calls) == 1:
