@@ -42,7 +42,8 @@ class NodeEquipment:
 
     `search` finds the first operator whose outputs differ. `probe_first`: short names of providers to probe before the
     first block. `allowed` and `indexes`: the packages and indexes that its owner allows in addition to the known ones.
-    The folder of an earlier agent's unfinished work is deleted.
+    The folder of an earlier agent's unfinished work is deleted. `read_facts` does not measure the load by other
+    programs, and `list_runtimes` is in the order of the folders' names.
     """
 
     def __init__(

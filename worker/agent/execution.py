@@ -53,6 +53,8 @@ class _Stop(Exception):
 
 
 class _Block:
+    """The state of a block that is being measured."""
+
     def __init__(
         self,
         order: BlockOrder,

@@ -127,7 +127,7 @@ def _compare_with_unoptimised(order: Order, inputs: Arrays, outputs: dict[str, o
         values = feed.outputs()
     except Exception:  # one of ONNX Runtime's own classes, or a Refusal: some operators exist only fused
         return []
-    # the order has a tolerance for 16-bit outputs, which counts; for quantised ones it has none, and the usual one counts
+    # the order has a tolerance for 16-bit outputs, which is used; quantised outputs have none, and get the usual one
     has_tolerance = UNOPTIMISED_TOLERANCE < order.atol < 1
     atol, rtol = (order.atol, order.atol) if has_tolerance else (UNOPTIMISED_TOLERANCE, 0.0)
     return [

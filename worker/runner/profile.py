@@ -64,6 +64,8 @@ class Total:
 
 @dataclass
 class _Event:
+    """One execution of a node in a run. `inner_us` is the time of its children."""
+
     start_us: int
     end_us: int
     node: Node

@@ -43,7 +43,10 @@ class Warmup:
 
 @dataclass
 class Timings:
-    """Durations of every inference in ns, in order, and the windows in which they were measured."""
+    """Durations of every inference in ns, in order, and the windows in which they were measured.
+
+    `cpu_p50_ns` is the median of `cpu_per_call_ns`; None without parts, or where the CPU clock stood still.
+    """
 
     durations: "array[int]" = field(default_factory=lambda: array("Q"))
     # index of each window's first duration

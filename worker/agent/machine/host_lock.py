@@ -54,7 +54,10 @@ def set_process_name(name: str) -> None:
 
 
 class Ticket:
-    """A place in the order of arrival. Its holder keeps it by touching it at least every FRESH_S seconds."""
+    """A place in the order of arrival, which the first `touch` takes and `withdraw` gives up.
+
+    Its holder keeps the place by touching the ticket at least every FRESH_S seconds.
+    """
 
     def __init__(self) -> None:
         self._folder = _find_tickets_folder()

@@ -34,6 +34,8 @@ class _Point(BaseModel):
 
 
 class _Points(BaseModel):
+    """The part of the runner's answer that has the points, at least one of them."""
+
     points: tuple[_Point, ...] = Field(min_length=1)
 
 

@@ -69,11 +69,15 @@ class Row(BaseModel):
 
 
 class _Group(BaseModel):
+    """The nodes that a provider took, each as its name and operator type."""
+
     provider: str
     nodes: tuple[tuple[str, str], ...]
 
 
 class _Prompt(BaseModel):
+    """The trace of a prompt in the answer about a cell that generates."""
+
     tokens: int = Field(ge=1)
     runs: int = Field(ge=0)
     run_us: float = Field(ge=0, allow_inf_nan=False)
@@ -81,6 +85,8 @@ class _Prompt(BaseModel):
 
 
 class _Reply(BaseModel):
+    """The answer of a trace pass. `raw` and `optimized` are names of files in the pass's folder."""
+
     runs: int = Field(ge=0)
     run_us: float = Field(ge=0, allow_inf_nan=False)
     executed: tuple[Row, ...]

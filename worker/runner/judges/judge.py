@@ -25,6 +25,7 @@ class Judge:
 
 
 def make_shape_refusal(shape: str) -> faults.Refusal:
+    """Return, not raise, the Refusal of an output that cannot be judged. `shape` says in words what the output has."""
     return faults.Refusal("inference_failed", f"on the labelled data the output has {shape}; judge another output")
 
 

@@ -23,7 +23,7 @@ class TimedGenerations(GenerationTimes):
     """Runs generations, and keeps the times of the prompt and of every token in ns, and the tokens.
 
     `prompt_ms` is the median time from the start until the prompt is read, and `first_ms` that until the first token is
-    there.
+    there; `first_cpu_ms` is its thread CPU time, None where the clock stood still.
     """
 
     def __init__(self, loaded: genai.LoadedModel) -> None:

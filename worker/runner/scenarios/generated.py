@@ -27,7 +27,11 @@ _MS = 1e-6
 
 
 class GenerationTimes:
-    """Times of generations, with the figures that every engine computes in the same way from its own times."""
+    """Times of generations, with the figures that every engine computes in the same way from its own times.
+
+    Subclasses implement `list_step_durations`, the ns of each step after the prompt, [generation, step]; `prompt_ms`,
+    the median time of a prompt; and `compute_cpu_p50_ms`, the thread CPU time of a step, None where it is not known.
+    """
 
     wall_ns: int
     cpu_ns: int
@@ -95,7 +99,10 @@ def _group_by_position(steps: windows.Durations, length: int) -> list[summaries.
 
 @dataclass
 class TimedGenerations(GenerationTimes):
-    """Runs generations, and records for each step the time of the graph, of choosing a token, and of the processor."""
+    """Runs generations, and records for each step the time of the graph, of choosing a token, and of the processor.
+
+    `prompt_ms` and `prompt_cpu_ms` are medians over all prompts, also those that `repeat` runs alone.
+    """
 
     new: int
     settings: Mapping[str, Any]
