@@ -28,12 +28,16 @@ def leave_unwrapped(call: Call) -> Call:
 class BudgetOrder:
     """How long to measure, in seconds and runs; `windows_agreeing` 1 means a single window."""
 
+    # the minimum and the maximum of the warm-up
     warmup_s: float = 0.2
     warmup_cap_s: float = 5.0
+    # a window has at least this length and this number of runs, or `window_runs_slow` if its first run is slow
     window_s: float = 0.5
     window_runs: int = 3
     window_runs_slow: int = 3
+    # how many windows have to agree
     windows_agreeing: int = 1
+    # the minimum and the maximum of all windows together
     at_least_s: float = 0.0
     at_most_s: float = 30.0
 

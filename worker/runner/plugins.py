@@ -1,4 +1,4 @@
-"""Plug-in execution providers: a library beside ONNX Runtime (≥ 1.23), and the devices it lists."""
+"""Plug-in execution providers: a library that ONNX Runtime (≥ 1.23) loads, and the devices that it lists."""
 
 import importlib
 import os

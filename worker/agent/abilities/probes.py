@@ -146,7 +146,10 @@ def probe(
 
 
 def load_proven(folder: Path) -> Abilities:
-    """Load what earlier probes proved beside the CPU, without a self-test; nothing for a missing or invalid file."""
+    """Load what earlier probes of installed builds proved, without a self-test.
+
+    Return no tags for a missing or invalid file.
+    """
     try:
         stored = json.loads((folder / FILE).read_text())
         return Abilities(tags=dict(stored["tags"]), providers=tuple(stored["providers"]))
@@ -163,7 +166,7 @@ def prepare_arm(
 ) -> PreparedArm:
     """Prepare a model of the agent's own, to be run as an arm of a block is.
 
-    `model` and `inputs` are in two folders side by side, and a scratch folder is made beside them.
+    `model` and `inputs` are in two folders of the same parent folder, and a folder `scratch` is made in that parent.
     """
     bundle = Bundle(main=model.name, files=(_make_file_ref(model),))
     cell = CellSpec(

@@ -143,7 +143,7 @@ class Gateway:
         return self._post("hello", hello, messages.Welcome, headers=headers)
 
     def fetch_status(self) -> messages.Welcome:
-        """Fetch the farm's answer for this node without a hello. With farms before 23 November 2026: RejectedError."""
+        """Fetch the farm's answer for this node without a hello. Farms before 23 November 2026 raise RejectedError."""
         return _parse_answer(self._send("GET", "standing"), messages.Welcome)
 
     def receive_message(self, *, wait_s: float) -> messages.Offer | None:

@@ -23,9 +23,9 @@ MIN_POLL_S = 1.0
 
 
 def compute_backoff_s(failures: int, draw: Callable[[], float] = random.random) -> float:
-    """Compute the pause after so many failures in a row: exponential up to MAX_PAUSE_S, with half of it as jitter.
+    """Compute the seconds to pause after a number of failures in a row, which grow exponentially up to MAX_PAUSE_S.
 
-    `draw` returns a random number from 0 to 1.
+    Half of the pause is jitter: `draw` returns a random number from 0 to 1.
     """
     max_s = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16))
     return max_s * (0.5 + 0.5 * draw())

@@ -73,7 +73,7 @@ class DiskFullError(InstallError):
 
 
 def find_uv() -> str:
-    """Find uv: that of its wheel beside the agent, else that on PATH. Raises InstallError where there is none."""
+    """Find uv: the one that is installed with the agent, else the one on PATH. Raises InstallError without either."""
     try:
         import uv
 

@@ -1,6 +1,6 @@
 """The lock of the runtimes that nodes install: the sha256 of their wheels, and all packages of their environments.
 
-It is locks.json beside this module, which deploy/lock-runtimes writes from requirements/node-*.txt and the package
+The lock is locks.json in this folder, which deploy/lock-runtimes writes from requirements/node-*.txt and the package
 index. A release that is not in it is installed by its version alone.
 
 locks.json, version 1: `hashes` of each `name==version`; `environments`: every pin that a runtime needs, with markers.

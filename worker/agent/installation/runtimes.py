@@ -86,8 +86,8 @@ class RuntimeStore:
         """Return the runtime, and install it first if it is missing. Those of `keep` are not deleted to make room.
 
         `files`: the wheels of a runtime of the farm's own index. Only a known distribution or an allowed package is
-        installed or used, whatever an order names. The returned runtime of a framework lacks the program's mode, such
-        as eager. Raises RuntimeUnavailableError where it is not allowed, or with the installer's essential line. For
+        installed or used, whatever an order names. The returned runtime of a framework lacks the mode, such as
+        `+compile`. Raises RuntimeUnavailableError where it is not allowed, or with the installer's essential line. For
         FAILURE_S, the same error is raised without another try, unless the disk was full.
         """
         refusal = distributions.refusal(runtime, allowed=self._allowed) or self._explain_refused_index(runtime, files)

@@ -1,9 +1,9 @@
-"""Lets one program measure on this machine at a time, whoever owns it, by a lock on one file of the host.
+"""Lets one program of any user measure on this machine at a time, by a lock on one file of the host.
 
-A program that waits has a ticket, a file beside the lock that is named by its time of arrival: the earliest gets the
+A program that waits has a ticket, a file next to the lock, named by its time of arrival. The earliest gets the
 machine. Tickets only order those who wait, and only the lock excludes. So a program without a ticket does no harm, and
 the ticket of a dead one counts only for FRESH_S after it was last touched. The kernel says which process holds the
-lock; a node also writes its name and activity into a file beside the tickets.
+lock; a node also writes its name and activity into a file next to the tickets.
 """
 
 import contextlib

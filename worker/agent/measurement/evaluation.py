@@ -142,7 +142,7 @@ def _describe_judge(judge: JudgeFile, reply: Mapping[str, object]) -> CustomJudg
 
 
 def _write_judge(judge: JudgeFile, arm: PreparedArm) -> Path:
-    """Write the judge's file beside the arm's data, where the runner may read it, and return its path."""
+    """Write the judge's file into the folder of the arm's data, which the runner may read, and return its path."""
     assert arm.evaluation is not None
     place = arm.evaluation.with_suffix(".judge.py")
     place.write_bytes(judge.content)

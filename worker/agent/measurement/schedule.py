@@ -57,10 +57,10 @@ def _zigzag(count: int) -> list[int]:
 class BlockSchedule:
     """The time of one block. `promised_s`: how long it should take; None: any time.
 
-    `limit_s`: the seconds after which it fails, from now on; `begin` restarts only the promised time. `min_rounds`: the
-    rounds that a verdict needs. `may_repeat` is true until REPEATS_SHARE of the promised time is spent on repeats, and
-    while promised time remains. `has_time_for_traces` says whether one trace of each of so many arms fits the promised
-    time; the time of a trace is estimated by the first ones.
+    `limit_s`: the seconds after which the block fails. Both times count from the construction, until `begin` restarts
+    the promised one. `min_rounds`: the rounds that a verdict needs. `may_repeat` is true while promised time remains
+    and repeats have taken less than REPEATS_SHARE of it. `has_time_for_traces` says whether a trace of each of `arms`
+    arms fits the promised time, if it takes as long as the first ones.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class BlockSchedule:
 
     @contextlib.contextmanager
     def time_traces(self, arms: int) -> Iterator[None]:
-        """Count the time inside the `with` as that of the first traces of so many arms."""
+        """Count the time inside the `with` as that of the first traces of `arms` arms."""
         began = self._clock()
         yield
         self._trace_s = (self._clock() - began) / max(1, arms)
