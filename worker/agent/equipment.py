@@ -81,7 +81,7 @@ class NodeEquipment:
     ) -> None:
         """Measure the block of a lease, and call `report` with each report and `say` with each activity, in words.
 
-        An exception of `report` ends the block and is raised, and so is an OSError, as for a full disk.
+        An exception of `report` (a lost lease) and an OSError (a full disk) end the block, and are raised.
         """
         self._lease, self._lease_say = lease, say
         environment = NodeEnvironment(

@@ -57,7 +57,7 @@ class Total:
     memory_bytes: int | None = None
 
     def compute_time_us(self, runs: int) -> float:
-        """Compute the median over `runs` runs, where a run without the node counts 0; outliers distort means."""
+        """Compute the median over `runs` runs, where a run without the node counts 0. A mean would follow outliers."""
         spent = list(self.by_run.values())
         return compute_median_us([*spent, *[0] * (runs - len(spent))])
 

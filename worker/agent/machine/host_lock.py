@@ -43,7 +43,7 @@ CLOCK_SLACK_S = 1.0
 
 
 class _ThisProcess:
-    """The name of this process, which others who wait for the machine see; empty: they see its command's."""
+    """The name of this process for others that wait for the machine; if it is empty, they see its program's name."""
 
     name = ""
 
@@ -246,7 +246,7 @@ def hold_machine(
 
     `on_wait` is called with a sentence about the holder, at once and every minute of the wait. `ticket`: the place of a
     caller that tries again soon after a BusyError. Raises BusyError when the machine is still held after `patience_s`
-    seconds, or once `is_cancelled` is true. A machine that is free and that nobody waits for is held even then.
+    seconds, or once `is_cancelled` is true. A machine that is free and that nobody waits for is taken even then.
     """
     descriptor = _open_lock_file(find_lock_path())
     place = ticket or Ticket()

@@ -71,7 +71,7 @@ def find_perf_event_restriction(
 ) -> int | None:
     """Return kernel.perf_event_paranoid if it keeps this user from counting instructions.
 
-    Return None if it does not, as for root, or if it cannot be read. `is_root` None: whether this process is root's.
+    Return None if it does not, which holds for root, or if it cannot be read. `is_root` None: look at this process.
     """
     is_root = os.geteuid() == 0 if is_root is None else is_root
     level = _read(setting)

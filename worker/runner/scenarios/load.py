@@ -220,7 +220,7 @@ class OpenLoop:
         return ordered[AROUND.index(1.0) if is_curve else len(ordered) // 2]
 
     def _compare_all(self) -> None:
-        """Run more inferences in all streams at once, and compare every answer. It would disturb timed inferences."""
+        """Run more inferences in all streams at once, and compare every answer. This would disturb timed inferences."""
 
         def work(stream: Call, _: parallel_calls.Gate) -> None:
             stream()
