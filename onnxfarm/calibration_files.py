@@ -14,9 +14,9 @@ CALIBRATION_HELP = "Samples for int8-qdq and int8-qoperator: inputs by name, or 
 
 
 def list_sets(folder: Path) -> list[list[Path]]:
-    """List the files of each set of inputs in a folder of ONNX's test data: those of each test_data_set_N, by N.
+    """List the sets of inputs in a folder of ONNX's test data, by N of test_data_set_N; each lists input_M.pb by M.
 
-    A folder without such sets is itself one set. Raises Usage if a set has no input_M.pb.
+    A folder without such sets is itself the only set. Raises Usage if a set has no input_M.pb.
     """
     numbered = [(int(match[1]), path) for path in folder.iterdir() if (match := _SET.fullmatch(path.name))]
     sets = [_list_inputs(path) for _, path in sorted(numbered)] if numbered else [_list_inputs(folder)]
@@ -26,7 +26,10 @@ def list_sets(folder: Path) -> list[list[Path]]:
 
 
 def list_upload_files(path: Path) -> list[tuple[str, Path]]:
-    """List the files to upload for a path as pairs of a name and a path. A folder of test data is several files."""
+    """List the files to upload for a path, as pairs of the name on the farm and the path.
+
+    A file keeps its name. A folder of test data gives several files, whose sets are numbered anew from 0. Raises Usage.
+    """
     if not path.is_dir():
         return [(path.name, path)]
     return [
@@ -35,7 +38,7 @@ def list_upload_files(path: Path) -> list[tuple[str, Path]]:
 
 
 def make_sample_warning(samples: int) -> str:
-    """Make a sentence that warns of too few calibration samples, by their number; empty for GOOD_SAMPLES or more."""
+    """Return a warning for fewer than MIN_SAMPLES, and a hint for fewer than GOOD_SAMPLES; empty for more."""
     if samples < MIN_SAMPLES:
         return f"Warning: {samples} calibration samples are few: take at least {MIN_SAMPLES}, better {GOOD_SAMPLES}."
     if samples < GOOD_SAMPLES:

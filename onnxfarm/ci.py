@@ -3,8 +3,9 @@
 It fetches the commit to compare with. It publishes the answer as outputs of the step, annotations, a check, and one
 comment that later answers replace.
 
-With `--unchanged` it measures nothing. If the model is unchanged, it publishes that and exits with 0, otherwise with 1.
-This needs only the standard library.
+With `--unchanged` it measures nothing. If there is nothing to measure, because the model is unchanged, new or removed,
+it publishes that and exits with 0. Otherwise it publishes nothing and exits with 1. This mode needs only the standard
+library.
 
 Names of branches and models come through environment variables, never through a shell.
 """
@@ -39,13 +40,13 @@ NO_WEIGHTS = (".onnx", ".npz", ".zip", ".md")
 GRACE_S = 4
 CANCEL_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 MAX_BRANCH_CHARACTERS = 255
-# a shorter text is no token, and might be part of a word
+# a shorter value is hardly a token, and may occur in ordinary words
 MIN_TOKEN_CHARACTERS = 8
 READ_ONLY = "This token may not write here, as in a pull request from a fork: the job's summary has the answer."
 
 
 class CancelledError(BaseException):
-    """A signal asked the job to end."""
+    """A signal asked the job to end. `exit_code`: 128 + the signal's number, as in a shell."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -193,7 +194,7 @@ def _make_gate_options(model: str, forge: Forge, environment: Mapping[str, str])
     options += [f"--tolerance={tolerance}" for tolerance in environment.get("GATE_TOLERANCE", "").split()]
     options += shlex.split(environment.get("GATE_OPTIONS", ""))
     if server:
-        # a farm refuses names with other characters, or longer ones
+        # a farm refuses longer names, and names with characters that cannot be printed
         branch = "".join(filter(str.isprintable, forge.branch))[:MAX_BRANCH_CHARACTERS]
         options += [f"--server={server}", f"--branch={branch}", f"--commit={forge.commit}"]
     else:
@@ -226,7 +227,7 @@ def _fetch_missing_files(model: str, against: str) -> None:
 
 
 def _find_base_commit(forge: Forge, environment: Mapping[str, str]) -> str:
-    """Return the commit to compare with, if its model has the same path.
+    """Return the commit to compare with, if the model has the same path there; may be a branch or tag.
 
     Empty if the gate compares two runtimes, a file, a version of a farm or another path, or if there is no base.
     """
@@ -241,7 +242,7 @@ def _find_base_commit(forge: Forge, environment: Mapping[str, str]) -> str:
 def _find_merge_base(forge: Forge) -> str:
     """Return the commit that the pull request would be merged into; empty if the job runs for none.
 
-    If the forge checked out the merge, that is its first parent. The base commit in the event may be older.
+    If the forge checked out a merge commit, its first parent is returned, because the event's base may be older.
     """
     header = _read_git("cat-file", "commit", "HEAD").partition("\n\n")[0].splitlines()
     parents = [line.removeprefix("parent ") for line in header if line.startswith("parent ")]
@@ -260,7 +261,7 @@ def _locate_base(model: str, commit: str) -> str:
 
 
 def _find_earlier_path(model: str, commit: str) -> str:
-    """Return the path that a model had in the commit, by git's rename detection; empty if it was not renamed."""
+    """Return the path that the model had in the commit, by git's rename detection; empty if it was not renamed."""
     listed = _read_git(
         "diff", "--no-ext-diff", "--find-renames", "--diff-filter=R", "--name-status", "-z", commit, "HEAD"
     )
@@ -317,7 +318,7 @@ def _is_unchanged(model: str, commit: str) -> bool:
 
 
 def _fetch(commit: str) -> int:
-    """Fetch a commit, branch or tag unless the checkout has it. Return git's exit code: 0 if it is there now."""
+    """Fetch a commit, branch or tag unless the checkout has it. Return git's exit code; 0: the checkout has it now."""
     if _run_git("cat-file", "-e", f"{commit}^{{commit}}") == 0:
         return 0
     tracking_ref = "" if SHA.fullmatch(commit) else f":refs/remotes/{commit}"
@@ -366,7 +367,7 @@ def _write_comment(forge: Forge, mark: str, answer: Answer) -> None:
 def _make_mark(model: str, environment: Mapping[str, str]) -> str:
     """Make the HTML comment by which the gate finds its own comment again.
 
-    It has a digest of the model and options, because a name in it could end the HTML comment.
+    The comment holds a digest of the model and options, because a name such as `-->` could end the HTML comment.
     """
     settings = [model, *(environment.get(f"GATE_{name}", "") for name in ("RUNTIMES", "SERVER"))]
     # two gates of one model differ by their options

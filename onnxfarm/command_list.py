@@ -13,14 +13,14 @@ Command = Callable[..., None] | typer.Typer
 class Entry:
     """A command. `help`: its line in the list of commands.
 
-    `source`: MODULE:NAME, a module in onnxfarm.commands and the function or typer app in it.
+    `source`: MODULE:NAME, where MODULE is in onnxfarm.commands, and NAME is a function or a typer app in it.
     """
 
     help: str
     source: str
 
     def load(self) -> Command:
-        """Import the command's module, and return its function or typer app. `--help` does not need this."""
+        """Import the command's module, and return its function or typer app. The list of commands needs no import."""
         module, _, name = self.source.partition(":")
         command: Command = getattr(import_module(f"onnxfarm.commands.{module}"), name)
         return command

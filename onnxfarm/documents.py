@@ -9,7 +9,7 @@ from farm.contract.texts import replace_controls_in_json
 from onnxfarm.problems import Usage
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
-# samples may be in any unit of time, and none is outside of these
+# limits of a sample, wide enough for any unit of time
 MIN_SAMPLE = 1e-100
 MAX_SAMPLE = 1e100
 MAX_SHOWN_CHARACTERS = 40
@@ -46,8 +46,8 @@ def read_object(path: Path) -> Mapping[str, object]:
 def parse_samples(values: object, *, where: str) -> list[float]:
     """Return a list of samples as floats, in the same order. `where` names the list in errors.
 
-    Raises Usage if it is no list, with the first value that is no number from MIN_SAMPLE to MAX_SAMPLE. An empty list
-    is allowed.
+    An empty list is allowed. Raises Usage if `values` is no list, or if one of them is no number from MIN_SAMPLE to
+    MAX_SAMPLE; the message names the first such value.
     """
     if not isinstance(values, list):
         raise Usage(f"{where} is {_shorten(values)} where a list of samples is needed.")

@@ -1,4 +1,4 @@
-"""An example of each command, with which its `--help` begins. A group's help begins with its first command's."""
+"""An example of each command, with which its `--help` begins. The help of a group begins with its first example."""
 
 EXAMPLES = (
     "onnxfarm bench model.onnx --ort 1.29.0,1.31.1 --threads 1",

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 def judge_cells(document: Document, *, strict: bool) -> None:
     """Raise GateFailed if a cell of the document did not finish, or if none is done.
 
-    Refused cells are allowed if others are done, unless `strict`.
+    Refused cells are allowed if at least one other is done, unless `strict`.
     """
     ended = (CellStatus.DONE, CellStatus.REFUSED)
     cells = list_planned_cells(document.cells)
-    # an A/A copy is no cell of its own: if it is unfinished, its cell is
+    # an A/A copy counts as its cell: if the copy is unfinished, so is the cell
     unfinished = {(cell.twin_of or cell.id).partition(".b")[0] for cell in document.cells if cell.status not in ended}
     refused = [cell for cell in cells if cell.status == CellStatus.REFUSED]
     if not cells:
@@ -63,7 +63,10 @@ def judge_plan(plan: "Plan") -> None:
 
 
 def judge_run(document: Document, run: "RunOut", *, strict: bool = False) -> None:
-    """Judge the cells of a farm's run that has ended, as `judge_cells` does. A cancelled run raises GateFailed."""
+    """Judge the cells of a farm's run that has ended, as `judge_cells` does. Raises GateFailed.
+
+    A cancelled run raises it too, even if all its cells are done.
+    """
     judge_cells(document, strict=strict)
     if run.outcome == "cancelled":
         raise GateFailed(f"Run {run.id} was cancelled before its end.")

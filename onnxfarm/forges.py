@@ -47,7 +47,8 @@ class Api:
     def request(self, method: str, path: str, content: object = None) -> Any:
         """Send a request with `content` as its JSON body, and return the parsed JSON of the response.
 
-        Raises RefusedError. Its text has neither headers nor the body, so no token can get into the job's log.
+        Raises RefusedError, also for a response that is no JSON. The error's text has neither headers nor the body, so
+        no token can get into the job's log.
         """
         body = None if content is None else json.dumps(content).encode()
         headers = {**self.headers, "Content-Type": "application/json", "User-Agent": "onnxfarm"}
@@ -61,7 +62,7 @@ class Api:
             raise RefusedError(0, f"{method} {path} was not answered ({type(problem).__name__})") from None
 
     def list_entries(self, path: str) -> Iterator[Mapping[str, Any]]:
-        """Yield every entry of a list, page by page. Raises RefusedError."""
+        """Yield every entry of a list, in the forge's order. Raises RefusedError while it is iterated over."""
         for page in count(1):
             entries = self.request("GET", f"{path}?per_page={PER_PAGE}&page={page}")
             yield from entries
@@ -100,11 +101,11 @@ class Comment(NamedTuple):
 
 
 class Forge(Protocol):
-    """The forge on which the job of a gate runs. Texts are empty where the job has no such thing.
+    """The forge on which the job of a gate runs.
 
     `base_commit`: the commit to compare with. `branch` and `commit`: what the job runs for. `pull_request_head`: the
-    newest commit of the pull request's own branch. `comment_problem`: why the job cannot write comments; empty where it
-    can.
+    newest commit of the pull request's own branch. `comment_problem`: a sentence about why the job cannot write
+    comments; empty if it can. The first four are empty if the job has no such commit or branch.
     """
 
     base_commit: str
@@ -116,13 +117,13 @@ class Forge(Protocol):
     def make_output_fences(self) -> tuple[str, str]:
         """Return a line to print before a program's output and one to print after it.
 
-        Between them the pipeline takes nothing in the output for a command.
+        Between these lines, the pipeline executes no commands that the output contains. Both are empty on GitLab.
         """
 
     def list_comments(self) -> Iterator[Comment]:
         """Yield the comments that the gate may have written: on GitHub those of bots, on GitLab of the token's user.
 
-        Call it only where `comment_problem` is empty. Raises RefusedError.
+        Call this only if `comment_problem` is empty. Raises RefusedError while it is iterated over.
         """
 
     def write_comment(self, body: str, path: str) -> None:
@@ -235,6 +236,6 @@ class GitLab:
 
 
 def _escape_command_text(text: str, *, in_property: bool = False) -> str:
-    # as GitHub's own toolkit escapes it
+    # GitHub's own toolkit escapes the same characters
     text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return text.replace(":", "%3A").replace(",", "%2C") if in_property else text

@@ -1,6 +1,6 @@
 """Explains how a process of `onnxfarm gate` ended, for pipelines and for the pytest plugin.
 
-It imports the standard library alone, because every pytest in an environment with onnxfarm imports it.
+This module imports only the standard library, because every pytest in an environment with onnxfarm imports it.
 """
 
 import signal
@@ -31,7 +31,7 @@ def is_broken(code: int) -> bool:
 def explain_end(code: int, last_line: str) -> str:
     """Return a sentence about why a gate with this exit code judged nothing. `last_line`: the last line it printed.
 
-    A gate that was neither cancelled nor broken has given its reason there, so that the line is returned as it is.
+    A gate that was neither cancelled nor broken prints its reason last, so the line itself is returned.
     """
     if code in CANCELLED:
         return f"Cancelled before the end: {NOT_JUDGED}."

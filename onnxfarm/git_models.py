@@ -14,7 +14,7 @@ from onnxfarm.problems import Usage
 
 PREFIX = "git:"
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
-# the beginning of a pointer, which stands for a file in Git LFS
+# the first bytes of a pointer file, which takes the place of a file that Git LFS stores
 _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
@@ -28,7 +28,7 @@ def check_out_model(spec: str, *, model: Path, folder: Path) -> Path:
     """Write the model `git:REF[:PATH]`, with its external data, into a folder below `folder`. Return its path.
 
     `model`: a model in the same repository, whose path is used if PATH is left out. Files in Git LFS are fetched.
-    Raises Usage if git has no such commit or file.
+    Raises Usage if git has no such commit or file, cannot be started, or cannot fetch a file from Git LFS.
     """
     ref, _, path = spec.removeprefix(PREFIX).partition(":")
     root = _run_git("rev-parse", "--show-toplevel", repository=model.resolve().parent, spec=spec)
@@ -39,7 +39,7 @@ def check_out_model(spec: str, *, model: Path, folder: Path) -> Path:
         raise Usage(f"{spec} cannot be read: {path} names no file.")
     if not _run_git("ls-tree", "-z", commit, "--", f":(literal){place.as_posix()}", repository=repository, spec=spec):
         raise Usage(f"{spec} has no {place}: {PREFIX}REF:PATH names the model's path there.")
-    # the folder has the same name as in the repository: it names a model called model.onnx
+    # the folder is called as in the repository, because a model.onnx gets its name from its folder
     folder_name = place.parent.name if place.parent.name not in ("", "..") else model.resolve().parent.name
     folder = folder / (folder_name or "model")
     folder.mkdir(exist_ok=True)
@@ -65,7 +65,7 @@ def _resolve_commit(ref: str, *, repository: Path, spec: str) -> str:
 
 
 def _list_siblings(commit: str, place: Path, *, repository: Path, spec: str) -> list[str]:
-    """List the names of the files beside the model in the commit."""
+    """List the names of the entries beside the model in the commit, without the model itself."""
     folder = [] if place.parent == Path() else ["--", f"{place.parent.as_posix()}/"]
     listed = _run_git("ls-tree", "-z", "--name-only", commit, *folder, repository=repository, spec=spec).split(b"\0")
     names = [Path(os.fsdecode(path)).name for path in listed if path]

@@ -84,8 +84,8 @@ def compare(  # noqa: PLR0913  what the command takes
 ) -> Results:
     """Measure two models side by side, in the same rounds, on this machine.
 
-    The only comparisons are those of the two models, of the axis `model`. The options are those of `bench`. Raises
-    Usage, also for two models that are the same byte for byte, Infrastructure, and Stopped on Ctrl-C.
+    All comparisons are between the two models, on the axis `model`. The options are those of `bench`. Raises Usage,
+    also for two models that are the same byte for byte, Infrastructure, and Stopped on Ctrl-C.
     """
     first, second = (Subject(Path(side), _make_path(inputs), seed=seed) for side in (base, new))
     judging = parse_judging(recipe, judge, _make_path(evaluation))
@@ -96,8 +96,8 @@ def open(run_or_path: int | AnyPath, *, server: str | None = None) -> Results:
     """Read results: of a farm's run, by its number, or from a file of `bench --json` or `results --json`.
 
     Only an int is the number of a run. A str is a path, even if it has only digits. `server`: the farm's address; None:
-    that of $ONNXFARM_SERVER, else of `onnxfarm login`. Raises Usage if there is no such run or file, and
-    Infrastructure.
+    that of $ONNXFARM_SERVER, else of `onnxfarm login`. Raises Usage if there is no such run or file, or if the file
+    holds another document, and Infrastructure if the farm fails.
     """
     if isinstance(run_or_path, int):
         from onnxfarm.remote.account import find_account

@@ -27,7 +27,7 @@ def read_release() -> str:
 
 
 class LazyGroup(TyperGroup):
-    """A group of the commands in COMMANDS, which imports a command's module only when the command is called."""
+    """The group of the commands in COMMANDS. A command's module is imported only when the command is called."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -48,7 +48,7 @@ class LazyGroup(TyperGroup):
 
 
 def _load_command(name: str) -> Any:
-    """Import a command by its name."""
+    """Import a command by its name. Raises typer.Exit, after printing why, if a package is missing."""
     with exit_with_problem(), require_extra("node"):
         target = COMMANDS[name].load()
     if not isinstance(target, typer.Typer):

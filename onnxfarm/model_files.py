@@ -12,7 +12,7 @@ from onnxfarm.problems import Usage
 
 # in a folder with more files, external data are not searched for
 MAX_SIBLINGS = 500
-# of a folder for onnxruntime-genai
+# a folder for onnxruntime-genai may have at most this many files
 MAX_FILES = 64
 # endings of files that are never external data
 _NO_DATA = (".onnx", ".npz", ".zip", PROGRAM_ENDING)
@@ -27,8 +27,9 @@ FOLDER_OPTION = "--calibration"
 def list_model_files(model: Path) -> list[Path]:
     """List the files of a model, the .onnx first. `model`: an .onnx, a .zip, or a folder for onnxruntime-genai.
 
-    An .onnx comes with its external data, and a .zip is listed by itself. A folder must have one .onnx. Raises Usage
-    for anything else.
+    The other files follow by name. An .onnx comes with its external data, and a .zip is listed by itself. A folder must
+    have exactly one .onnx; its hidden files and files for people, such as README.md, are left out. Raises Usage for
+    anything else.
     """
     if model.is_dir():
         return _list_folder(model)
@@ -43,7 +44,7 @@ def list_model_files(model: Path) -> list[Path]:
 
 
 def _list_folder(folder: Path) -> list[Path]:
-    """List the files of a folder for onnxruntime-genai: its one .onnx first, then the others. Raises Usage."""
+    """List the files of a folder for onnxruntime-genai: its only .onnx first, then the others by name. Raises Usage."""
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
     models = [path for path in files if path.suffix.lower() == ".onnx"]
     if not (folder / CONFIG).is_file():
@@ -59,8 +60,8 @@ def _list_folder(folder: Path) -> list[Path]:
 def derive_model_name(model: Path) -> str:
     """Derive the name of a model that is a folder, or a file called model.onnx, from the name of its folder.
 
-    If that folder is called `onnx`, as exporters do, the name of its parent is taken. Empty for a file with a name of
-    its own. Characters that a farm refuses become `-`.
+    If that folder is called `onnx`, as exporters call it, the name of its parent is taken. Empty for any other file,
+    which has its own name. Characters that a farm refuses become `-`, and a long name is cut to 100 characters.
     """
     if not model.is_dir() and model.name.lower() != _EXPORTED:
         return ""
@@ -70,7 +71,10 @@ def derive_model_name(model: Path) -> str:
 
 
 def check_exported_program(source: Path) -> Path:
-    """Return the path of a program, if it is a .pt2 file, as torch.export.save writes it. Raises Usage otherwise."""
+    """Return the same path if it is a file that ends in .pt2, as torch.export.save writes it. Raises Usage otherwise.
+
+    The content is not read.
+    """
     if not source.is_file() or source.suffix.lower() != PROGRAM_ENDING:
         raise Usage(
             f"--source {source} is not a file that ends in {PROGRAM_ENDING}: give what torch.export.save wrote."
@@ -81,7 +85,7 @@ def check_exported_program(source: Path) -> Path:
 def check_files_exist(paths: Mapping[str, Path | None]) -> None:
     """Check the files that options name. `paths`: by option, such as `--inputs`; None for an option without a file.
 
-    Raises Usage for a path that does not exist, and for a folder, which only `--calibration` takes.
+    Raises Usage for the first path that does not exist, or is a folder; only `--calibration` takes a folder.
     """
     for option, path in paths.items():
         if path is not None and not path.exists():
@@ -93,7 +97,8 @@ def check_files_exist(paths: Mapping[str, Path | None]) -> None:
 def list_external_data(model: Path, siblings: Iterable[str]) -> list[str]:
     """Return those of `siblings`, names of files in the model's folder, that are its external data.
 
-    These are the names that the model's bytes contain. Empty if there are more than MAX_SIBLINGS.
+    These are the names that the model's bytes contain, in their order. Names of models, .npz, .zip and .pt2 files are
+    left out. Empty if more than MAX_SIBLINGS names remain.
     """
     names = [name for name in siblings if Path(name).suffix.lower() not in _NO_DATA]
     if not names or len(names) > MAX_SIBLINGS or model.stat().st_size == 0:
@@ -103,6 +108,6 @@ def list_external_data(model: Path, siblings: Iterable[str]) -> list[str]:
 
 
 def _holds_name(content: mmap.mmap, name: bytes) -> bool:
-    """Say whether the content has the name as protobuf writes a string: after its length, one byte up to 127."""
+    # protobuf writes the length before a string, in one byte up to 127
     text = bytes([len(name)]) + name if len(name) < 128 else name
     return content.find(text) >= 0

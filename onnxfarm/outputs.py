@@ -1,4 +1,4 @@
-"""Writes and prints what a command has to say: text, documents, JSON and tables."""
+"""Writes and prints the results of commands: text, documents, JSON and tables."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ PLAIN_WIDTH = 160
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write text to a file, whole or not at all. The path `-` is stdout. Raises Usage if it cannot be written."""
+    """Write text to a file, completely or not at all. The path `-` is stdout. Raises Usage if it cannot be written."""
     if path == STDOUT:
         sys.stdout.write(text)
         return
@@ -28,7 +28,7 @@ def write_text(text: str, path: Path) -> None:
 
 
 def write_bytes(content: bytes, path: Path) -> None:
-    """Write a file, whole or not at all. Raises Usage if it cannot be written."""
+    """Write a file, completely or not at all; `-` is a file here. Raises Usage if it cannot be written."""
     try:
         draft = path.with_name(f".{path.name}.part")
         draft.write_bytes(content)
@@ -67,7 +67,7 @@ def make_console(*, stderr: bool = False) -> Console:
 def print_lines(*lines: str, console: Console | None = None) -> None:
     """Print lines without colours, markup or folding, to stderr unless a console is given.
 
-    Line breaks within a line are escaped, so that a pipeline takes no part of it for a command.
+    Line breaks within a line are escaped, so that a pipeline does not take a part of the line as a command.
     """
     console = console or Console(stderr=True)
     for line in lines:

@@ -76,8 +76,9 @@ class Stopped(Problem):
 def exit_with_problem() -> Iterator[None]:
     """Turn exceptions inside the `with` into an exit code, as typer.Exit.
 
-    A Problem is printed as a sentence to stderr, and its own exit code raised. Any other exception is a bug: its
-    traceback is printed, and the exit code is INTERNAL. It is also a decorator: `@exit_with_problem()`.
+    A Problem is printed as a sentence to stderr, and its own exit code is used. Typer's Exit, Abort and BadParameter
+    pass unchanged, and so does BrokenPipeError. Any other exception is a bug: its traceback is printed, and the exit
+    code is INTERNAL. This is also a decorator: `@exit_with_problem()`.
     """
     try:
         yield
@@ -112,9 +113,9 @@ def require_extra(extra: str) -> Iterator[None]:
 
 
 def explain_installation(extra: str, *, code: Path = Path(__file__).parents[1]) -> str:
-    """Say how to install an extra of this release, which is on no package index.
+    """Return a clause, without a capital, that says how to install an extra of onnxfarm, which is on no package index.
 
-    `code`: the folder of onnxfarm's code, a checkout or an installed package.
+    `code`: the folder that onnxfarm is imported from, a checkout or site-packages.
     """
     if (code / "pyproject.toml").exists():
         return f"type pip install '.[{extra}]' in this checkout."
@@ -129,7 +130,7 @@ def explain_installation(extra: str, *, code: Path = Path(__file__).parents[1]) 
 def _read_install_address() -> str:
     """Read where onnxfarm was installed from, as pip and uv record it (PEP 610); empty if that is unknown.
 
-    Only the address of a checkout that is still there, or of a wheel on the web, is returned.
+    Returns only the address of a checkout that still exists, or of a wheel on the web.
     """
     try:
         recorded = distribution("onnxfarm").read_text("direct_url.json")

@@ -1,7 +1,7 @@
 """The pytest fixture `onnx_gate`, for tests that fail if a model is slower than another, or wrong.
 
 Every pytest in an environment with onnxfarm imports this module, so it imports little and runs the gate as a process.
-Of several pytest workers, only one measures at a time. The report of a test says what it waited for.
+If pytest has several workers, only one measures at a time. A test's report says which measurement it waited for.
 """
 
 import json

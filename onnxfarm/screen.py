@@ -41,7 +41,7 @@ from farm.rules.wording.vocabulary import WRONG, is_change, rank, sign_of, with_
 from onnxfarm.outputs import print_lines
 from onnxfarm.terminal_tables import COLOURS, colour_text, lift_constant_columns, make_folding_table, split_to_width
 
-# how many operators explain the largest change, and how many with a verdict of their own are listed
+# at most this many operators explain the largest change, and this many are listed with their own verdict
 MAX_EXPLAINING_OPERATORS, MAX_CHANGED_OPERATORS = 3, 12
 MAX_INPUTS = MAX_NAMED = MAX_INPUT_LINES = 8
 MAX_COMPARISONS, MAX_DIFFERENCES = 40, 10
@@ -61,14 +61,14 @@ LIFTED_COMPARED = ("rounds", "detectable", "prefill", "memory", *titles.CALLS.va
 CALL = BY_NAME["call"]
 # the axes that describe the sides of a comparison whose operators are listed
 SIDE_AXES = (BY_NAME["precision"], BY_NAME["batch"])
-# the axes in the order of their columns: those that are compared most first, and where a cell ran last
+# the axes in the order of their columns: first those that are compared most, last where a cell ran
 _FIRST = {name: place for place, name in enumerate(("runtime", "opset", "provider", "precision"))}
 _LAST = ("model", "hardware", "node")
 COLUMNS = tuple(sorted(AXES, key=lambda axis: (axis.name in _LAST, _FIRST.get(axis.name, len(_FIRST)))))
 
 
 def show(document: Document, *, console: Console, address: str = "") -> None:
-    """Print a bench document for people. `address`: of the run's page on the farm, printed last; empty: none."""
+    """Print a bench document for people. `address`: the run's page on the farm, printed last; empty: not printed."""
     if document.sentence:
         console.print(Text(f"\n{document.sentence}\n", style="bold"))
     if document.cells:
@@ -100,7 +100,7 @@ def _show_table(table: Table, *first_headers: str, console: Console) -> None:
 
 
 def _find_varying(cells: Sequence[Cell]) -> list[Axis]:
-    """Return the axes in which cells differ. A cell that never ran has no node; that is no difference."""
+    # a cell that never ran has no node, which is no difference
     texts = {axis.name: {_format_axis(axis, cell) for cell in cells} for axis in COLUMNS}
     return [axis for axis in COLUMNS if len(texts[axis.name] - ({""} if axis.name == "node" else set())) > 1]
 
@@ -274,7 +274,7 @@ def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
                     f"≠ {cell.id} against {other.id} ({other.runtime}): {pair.text}{_describe_divergence(pair)}"
                 )
     for cell in cells:
-        # quantisation enlarges tiny differences: there the reference's tolerance says more
+        # quantisation enlarges tiny differences, so a quantised cell is judged by the reference only
         if cell.unoptimised and cell.unoptimised.verdict == "fail" and not recipes.is_quantised(cell.precision):
             lines.append(f"≠ {cell.id} against no optimisations: {cell.unoptimised.text}")
     if (more := len(lines) - MAX_DIFFERENCES) > 0:
@@ -300,7 +300,7 @@ def _make_comparison_table(document: Document, varying: Sequence[Axis], *, is_wi
     lines = [make_comparison_line(comparison, cells) for comparison in ordered[:MAX_COMPARISONS]]
     kinds = {line.quantity for line in lines}
     values = [min(kinds) if len(kinds) == 1 else "medians"] if any(line.values for line in lines) else []
-    # on a narrow terminal an interval folds, so that what is compared has its place
+    # on a narrow terminal an interval folds, so that the first column has enough room
     for header in ("interval", *values, "rounds", "detectable"):
         table.add_column(header, justify="right", no_wrap=is_wide or header != "interval", overflow="fold")
     for header in other_metrics:
@@ -353,7 +353,7 @@ def _rank_change(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[int
 
 
 def _show_operators(document: Document, *, console: Console) -> None:
-    """Print the operators that explain the largest decided change on the headline's axis, if any do."""
+    """Print the operators that explain the largest decided change on the headline's axis; nothing if there is none."""
     cells = {cell.id: cell for cell in document.cells}
     axis = rank_results(document.comparisons, cells).axis
     changed = [c for c in document.comparisons if is_change(c.verdict) and c.operators and c.axis == axis]
@@ -369,13 +369,13 @@ def _show_operators(document: Document, *, console: Console) -> None:
         times = operators.format_operator_times(operator) or operators.format_operator_change(operator) or moved
         console.print(Text(f"  {operator.op_type} {operator.node}: {times}{part}"), soft_wrap=True)
     outside = format_outside_times([cells[side] for side in (largest.baseline, largest.candidate) if side in cells])
-    # on a busy machine, the time of other programs is in it
+    # on a busy machine, this time includes that of other programs
     if outside and not operators.note_busy_machine(largest):
         console.print(Text(f"  in no operator (between them, and the profiler's own): {outside}"), soft_wrap=True)
 
 
 def _show_called_operators(document: Document, *, console: Console) -> None:
-    """Print the operators that changed by a verdict of their own, even if the model has no verdict."""
+    """Print the operators that became slower or faster by their own verdict, even if the model's is undecided."""
     cells = {cell.id: cell for cell in document.cells}
     lines = []
     comparisons = [comparison for comparison in document.comparisons if comparison.axis != TWIN]

@@ -1,4 +1,4 @@
-"""What a command measures: a model with its inputs, how its outputs are judged, and the two sides of a gate."""
+"""Describes what a command measures: a model with its inputs, how its outputs are judged, and the sides of a gate."""
 
 import time
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Subject:
-    """A model to measure, with the files that the user gives for it. Inputs that are not given are made from the seed.
+    """A model to measure, with the files that the user gives for it. Without `inputs`, they are made from the seed.
 
     `expected`: the outputs expected of `inputs`. `source`: the framework's program that the model was exported from.
     `prompts`: token ids to generate from.
@@ -26,7 +26,7 @@ class Subject:
 class UserJudge:
     """A function in the user's own Python file that judges outputs, in place of a recipe, on this machine only.
 
-    `lower_is_better` None: the function's attribute of that name decides.
+    `lower_is_better` None: the function's own attribute `lower_is_better` decides.
     """
 
     path: Path
@@ -40,25 +40,25 @@ Judging = str | UserJudge
 
 @dataclass(frozen=True)
 class GateRequest:
-    """What a gate measures. It compares two models if it has a `base` or a `base_version`, and else two runtimes."""
+    """What a gate measures: two models if there is a `base` or a `base_version`, otherwise two runtimes."""
 
     subject: Subject
     # a moment of time.monotonic(); None: there is no limit
     deadline: float | None
-    # the maximum of rounds a block, on this machine; None: that of the budget
+    # the maximum of rounds per block, on this machine only; None: the budget's
     rounds: int | None = None
-    # for the machine of a pipeline: an A/A pair is measured too, and processor time decides
+    # whether this is a pipeline's machine: then an A/A pair is measured too, and processor time decides
     is_of_pipeline: bool = False
     # the model in use now, as files here
     base: Subject | None = None
-    # the same as NAME@VERSION of the farm
+    # the model in use now, as NAME@VERSION of the farm; empty: none
     base_version: str = ""
-    # the commit that the base is from, where it is named by its digest
+    # the commit that the base is from, if the user named it by its digest; otherwise empty
     base_commit: str = ""
     # labelled data, and how both models are judged on them
     evaluation: Path | None = None
     recipe: Judging = ""
-    # the `branch` and `commit` of the new model, as far as they are given
+    # the new model's `branch` and `commit`, if the user gives them
     origin: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -18,7 +18,7 @@ MIN_FOLDED_WIDTH, GAP = 24, 2
 
 
 def print_table(table: tables.Table, *, console: Console) -> None:
-    """Print a table of the rules for presenting, which pages show too. One that is too wide is split."""
+    """Print a table that the farm's pages show too. A table that is wider than the console is split."""
     shown = make_table(
         *(Column(head.text, justify="right", no_wrap=True) if head.is_number else head.text for head in table.heads)
     )
@@ -37,8 +37,9 @@ def make_folding_table(*headers: str) -> Table:
 def lift_constant_columns(table: Table, *headers: str) -> tuple[str, Table]:
     """Remove those of the columns under `headers` in which every row has the same text.
 
-    Return the removed headers and texts as one line, and a table without them. If all outputs are wrong, that column
-    stays, so that each row is marked. A table with a single row keeps all columns.
+    Return the removed headers and texts as one line, and a table of the other columns. An empty column is removed, but
+    is not in the line. A column that says in every row that outputs are wrong stays, so that each row is marked. A
+    table with a single row keeps all columns.
     """
     constants: dict[str, str] = {}
     for column in table.columns if table.row_count > 1 else ():
@@ -76,7 +77,7 @@ def _measure_width(column: Column) -> int:
 
 
 def _select_columns(table: Table, columns: Sequence[Column], *, is_rest: bool = False) -> Table:
-    """Return a copy with only these columns. `is_rest`: without the caption, and without rows that are empty there."""
+    """Return a copy with only these columns. `is_rest`: leave out the caption, and rows whose other cells are empty."""
     shown = make_table(
         *(
             Column(column.header, justify=column.justify, no_wrap=column.no_wrap, overflow=column.overflow)
@@ -91,4 +92,5 @@ def _select_columns(table: Table, columns: Sequence[Column], *, is_rest: bool = 
 
 
 def colour_text(text: str, key: str) -> Text:
+    """Colour a text by the tone of `key`, a verdict or state such as `slower`. Any other key gives no colour."""
     return Text(text, style=COLOURS.get(sign_of(key).tone, ""))
