@@ -43,7 +43,7 @@ class Account:
 
 
 class Farms(TypedDict, total=False):
-    """The file of `onnxfarm login`: the address of the newest login, and a token by address."""
+    """The file of `onnxfarm login`. `default`: the address of the newest login. `tokens`: a token by address."""
 
     default: str
     tokens: dict[str, str]
@@ -74,8 +74,9 @@ def find_account(server: str | None = None) -> Account:
 def check_address(address: str) -> str:
     """Return a farm's address without slashes at its end. Raises Usage if a token must not be sent there.
 
-    It has to be https://, or http:// to this machine: `localhost` or a loopback address. Other host names are not
-    resolved, because what they resolve to may change. User names, spaces and backslashes are refused.
+    The address must be https://, or http:// to this machine: `localhost` or a loopback address. Other host names are
+    not resolved, because they may resolve to another machine later. Addresses with user names, spaces or backslashes
+    are refused.
     """
     parts = _split_address(address)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
@@ -137,7 +138,6 @@ def store_account(account: Account) -> Path:
 
 
 def locate_config_file() -> Path:
-    """Return the path of the file of `onnxfarm login`, whether it exists or not."""
     base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(base) / "onnxfarm" / "farms.json"
 

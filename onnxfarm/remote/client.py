@@ -48,9 +48,9 @@ Params = Mapping[str, str | int]
 
 @dataclass(frozen=True)
 class ApiAnswer(Generic[Parsed]):
-    """A farm's answer to a request: its JSON as plain values, and the same as an object of its type.
+    """A farm's answer to a request. `json`: its plain values. `parsed`: the same as an object of the answer's type.
 
-    Of an answer that is text or bytes, both are that content.
+    If the answer is text or bytes, both fields are that content. Of an answer without content, both are None.
     """
 
     json: object
@@ -58,7 +58,7 @@ class ApiAnswer(Generic[Parsed]):
 
 
 class _FileToUpload(NamedTuple):
-    """A file of an upload, and its name on the farm. `role` None: it is a file of the model itself."""
+    """A file to upload, and its name on the farm. `role` None: the file belongs to the model itself."""
 
     role: str | None
     name: str
@@ -90,7 +90,7 @@ class Client:
             transport=transport,
             # the token is sent to the farm's own address only
             follow_redirects=False,
-            # a proxy would send plain HTTP, which is for this machine, over the network
+            # plain HTTP is allowed to this machine only, and a proxy would send it over the network
             trust_env=account.server.startswith("https://"),
         )
 
@@ -108,7 +108,7 @@ class Client:
         params: Params | None = None,
         **path_values: str | int,
     ) -> Parsed:
-        """Request an operation, and return its parsed answer. `path_values`: what the names in its path stand for."""
+        """Request an operation, and return its parsed answer. `path_values`: values of the names in its path."""
         return self.ask(operation, json=json, params=params, **path_values).parsed
 
     def ask(
@@ -119,7 +119,10 @@ class Client:
         params: Params | None = None,
         **path_values: str | int,
     ) -> ApiAnswer[Parsed]:
-        """Request an operation as `call` does, and return its answer both as JSON and parsed."""
+        """Request an operation as `call` does, and return its answer both as JSON and parsed.
+
+        A POST without `json` sends an empty object. Raises Usage also for a run that is no number.
+        """
         method = operation.method
         body = {} if json is None and method == "POST" else json
         path = _make_path(operation, path_values)
@@ -132,9 +135,9 @@ class Client:
     def save_file(
         self, operation: Operation[bytes], file_path: Path, *, max_bytes: int, **path_values: str | int
     ) -> str:
-        """Download an answer into a file, and return its SHA-256 in hexadecimal.
+        """Download an answer into a file, which is overwritten, and return its SHA-256 in hexadecimal.
 
-        Raises Infrastructure also if it has more than `max_bytes` bytes, or if the file cannot be written.
+        Raises Infrastructure also if the answer has more than `max_bytes` bytes, or if the file cannot be written.
         """
         path = _make_path(operation, path_values)
 
@@ -161,7 +164,10 @@ class Client:
     def iterate_pages(
         self, operation: Operation[list[Row]], *, params: Params | None = None, **path_values: str | int
     ) -> Iterator[ApiAnswer[list[Row]]]:
-        """Yield a list page by page, each of up to PAGE rows; an empty list is one empty page."""
+        """Yield a list page by page, each of up to PAGE rows, in the farm's order. An empty list is one empty page.
+
+        Requests are sent, and errors raised, during the iteration.
+        """
         after = 0
         while True:
             page = self.ask(operation, params={**(params or {}), "after": after, "limit": PAGE}, **path_values)
@@ -186,12 +192,12 @@ class Client:
         fields: Mapping[str, str] | None = None,
         progress: Progress | None = None,
     ) -> VersionOut:
-        """Upload a model as a new version: an .onnx with its external data, or one .zip.
+        """Upload a model as a new version, which the farm inspects later: an .onnx with its external data, or a .zip.
 
         `roles`: further files by their role, such as `inputs`; a path may also be a folder of ONNX's test data.
         `fields`: the form's other fields, such as model, note and team. `progress` is called with the number of bytes
-        of each piece that was sent. The same files again give the same version. A large upload that was interrupted is
-        continued.
+        of each piece that was sent. Uploading the same files again returns the same version. A large upload that was
+        interrupted is continued.
         """
         uploads = [_FileToUpload(None, path.name, path) for path in files]
         for role, given_path in (roles or {}).items():
@@ -293,14 +299,14 @@ def _quote_part(name: str, text: str) -> str:
 
 
 def _parse_answer(kind: type[Parsed], response: httpx2.Response) -> ApiAnswer[Parsed]:
-    """Parse an answer into `kind`, without the keys it does not know. Raises Infrastructure for another answer."""
+    """Parse an answer into `kind`, without keys that `kind` does not know. Raises Infrastructure if it does not fit."""
     if kind in (str, bytes, operations.Nothing):
         content: str | bytes | None = None
         if kind is not operations.Nothing:
             content = response.text if kind is str else response.content
         return ApiAnswer(content, cast(Parsed, content))
     try:
-        # it may have text of other people, which is printed on a terminal
+        # the answer may contain other people's text, which is printed on a terminal
         plain = json.loads(replace_controls_in_json(response.content))
     except ValueError as problem:
         raise Infrastructure(

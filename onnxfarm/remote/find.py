@@ -20,7 +20,7 @@ POLL_S = 2.0
 def find_settings(bundle: Bundle, options: Mapping[str, object], *, server: str | None, console: Console) -> FindOut:
     """Upload the model, start a search with `options`, show its progress, and return it when all its races have ended.
 
-    Ctrl-C cancels the search on the farm. It is then returned with the best settings so far. Raises Usage,
+    Ctrl-C cancels the search on the farm, and the search is returned with the best settings so far. Raises Usage,
     Infrastructure, and TimedOut if the model is not inspected in time.
     """
     with Client(find_account(server)) as client:
@@ -50,8 +50,7 @@ def _follow(client: Client, search: FindOut, *, console: Console) -> FindOut:
 def parse_answers(search: FindOut) -> dict[str, Found]:
     """Return the answer of each race as a document, by the race's hardware.
 
-    Its `sentence` is that of the race, which also says why a race failed. Raises Infrastructure if a race has no
-    answer.
+    The document's `sentence` is that of the race. Raises Infrastructure if a race has no answer, with the reason.
     """
     answers: dict[str, Found] = {}
     for race in search.races:

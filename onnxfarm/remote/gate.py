@@ -25,19 +25,19 @@ from onnxfarm.subject import GateRequest, Subject
 
 @contextlib.contextmanager
 def open_remote_gate(request: GateRequest, *, server: str, team: str, console: Console) -> Iterator["RemoteGate"]:
-    """Upload the model, and the base if it is a file. Yield the farm when it has inspected them.
+    """Upload the model, and the base if it is a file. Yield a RemoteGate when the farm has inspected them.
 
-    If both are the same version, nothing is measured: it prints that and raises typer.Exit with 0. Raises Usage,
+    If both are the same version, this prints that nothing was measured, and raises typer.Exit with 0. Raises Usage,
     Infrastructure and TimedOut.
     """
     subject = request.subject
-    # a UserJudge is never sent to a farm; the command has refused it before
+    # a UserJudge is never sent to a farm; the command refuses it before this
     recipe = request.recipe if request.evaluation and isinstance(request.recipe, str) else ""
     fields = {"team": team, "recipe": recipe, **request.origin}
     with Client(find_account(server)) as client:
         base = _find_base(client, request, fields, console=console)
         files = {**_list_files_by_role(subject), "evaluation": request.evaluation}
-        # the model becomes a version of the line that has the base
+        # both become versions of one model on the farm
         bundle = Bundle(subject.model, files, fields if base is None else {**fields, "model": base.model})
         version = upload_and_inspect(client, bundle, console=console)
         if base == (version.model, version.number):
@@ -60,8 +60,8 @@ class _Base(NamedTuple):
 def _find_base(client: Client, request: GateRequest, fields: Mapping[str, str], *, console: Console) -> _Base | None:
     """Return the version to compare with; None if two runtimes are compared.
 
-    A base that is a file is uploaded first. A base named MODEL@NUMBER is not looked up, because a gate's token may not
-    read models. If there is no such version, planning fails.
+    If the base is a file, it is uploaded first. A base named MODEL@NUMBER is not looked up, because a gate's token may
+    not read models. If there is no such version, planning fails.
     """
     if request.base is not None:
         note = "what it was compared with" if request.origin else ""
@@ -93,11 +93,11 @@ class RemoteGate:
     waits_s: list[float] = field(default_factory=list)
 
     def clock(self) -> float:
-        """Return the seconds of a clock that stops while a run waits for a node; only differences mean anything."""
+        """Return the seconds of a clock without the runs' waits for a node; only differences mean anything."""
         return time.monotonic() - sum(self.waits_s)
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
-        """Start a run for an experiment, follow it, and return what the search reads in its results.
+        """Start a run for an experiment, follow it to its end, and return what the search reads in its results.
 
         Raises Usage, Infrastructure, and TimedOut after the request's deadline.
         """

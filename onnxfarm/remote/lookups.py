@@ -1,4 +1,7 @@
-"""Finds what a user names on the command line, by number or name. Each function raises Usage for none or several."""
+"""Finds what a user names on the command line, by number or name.
+
+Each function raises Usage if nothing or more than one thing has the name, and if the farm refuses the request.
+"""
 
 import re
 from collections.abc import Sequence
@@ -19,9 +22,9 @@ VERSION = re.compile(r"(?P<model>.+)@v?(?P<number>\d{1,9})")
 
 
 def find_team(client: Client, name: str) -> TeamWithMembersOut:
-    """Find one of the user's teams by name. An empty name is their default team, which they have to manage.
+    """Find one of the user's teams by name, whether they manage it or not. Raises Usage.
 
-    Raises Usage.
+    An empty name stands for their default team, and is refused if they do not manage that team.
     """
     teams = client.call(operations.TEAMS)
     for team in teams:
@@ -37,7 +40,11 @@ def find_team(client: Client, name: str) -> TeamWithMembersOut:
 
 
 def find_node(client: Client, number_or_name: str) -> NodeOut:
-    """Find a node by number or name. A number goes first; of one name, a node that is not retired. Raises Usage."""
+    """Find a node by number or name. Raises Usage.
+
+    If one node has this number and another this name, the number wins. A retired node is found by name only if no other
+    node has the name.
+    """
     nodes = client.call(operations.NODES)
     named = [node for node in nodes if node.name == number_or_name]
     working = [node for node in named if node.health != "retired"]
@@ -79,7 +86,7 @@ def find_version_by_number(client: Client, model_id: int, number: int) -> Versio
 def find_version(client: Client, named: str) -> VersionOut:
     """Find the version that NAME@VERSION names. Raises Usage.
 
-    The model must not be deleted, but the version may be.
+    NAME may also be the model's number. A deleted model is found by its number only; the version may be deleted.
     """
     match = VERSION.fullmatch(named)
     if match is None:

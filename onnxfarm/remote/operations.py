@@ -15,7 +15,7 @@ Parsed = TypeVar("Parsed")
 class Operation(Generic[Parsed]):
     """An operation of the API. `answers`: the type of its JSON answer; `str`, `bytes` or `Nothing` for other content.
 
-    `is_repeatable`: sending it twice does no harm, so it is sent again if the farm cannot be reached.
+    `is_repeatable`: sending it twice does no harm, so it is sent again if the farm cannot be reached or is unavailable.
     """
 
     method: str

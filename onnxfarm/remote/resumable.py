@@ -24,7 +24,7 @@ TRIES = 6
 FIRST_WAIT_S = 0.3
 MAX_WAIT_S = 8.0
 UNAVAILABLE = (502, 503, 504)
-# a larger bundle is sent in pieces
+# a bundle that is larger than this many pieces is sent in pieces
 MAX_PIECES_AT_ONCE: Final = 4
 PIECE_BYTES: Final = 8 * 1024**2
 TUS: Final = {"Tus-Resumable": "1.0.0"}
@@ -37,7 +37,7 @@ Progress = Callable[[int], None]
 
 
 def iterate_retry_delays() -> Iterator[float | None]:
-    """Yield the seconds to wait after each of TRIES tries: growing, with jitter. None after the last: give up."""
+    """Yield the seconds to wait after each of TRIES tries, growing and with jitter; after the last try, yield None."""
     for number in range(TRIES - 1):
         yield min(MAX_WAIT_S, FIRST_WAIT_S * 2**number) * random.uniform(0.8, 1.2)
     yield None
@@ -110,7 +110,11 @@ def _describe_refusal(response: httpx2.Response) -> str:
 
 
 class Sender:
-    """Uploads the files of one bundle in pieces. `progress` is called with the number of bytes that have arrived."""
+    """Uploads the files of one bundle in pieces.
+
+    `progress` is called with the number of bytes that arrived since its last call. The first call for a file also
+    counts what an earlier command uploaded.
+    """
 
     def __init__(
         self,
@@ -131,7 +135,7 @@ class Sender:
     def send(self, path: Path, *, name: str, team: str = "") -> str:
         """Upload a file, or the rest of it if an earlier command began to. Return the key of its upload.
 
-        `name`: its name on the farm. The key is stored on disk until `forget`. Raises Usage and Infrastructure.
+        `name`: the file's name on the farm. The key is stored on disk until `forget`. Raises Usage and Infrastructure.
         """
         keys = _read_upload_keys()
         # a file that changed since has another fingerprint, and is uploaded from its beginning
@@ -182,7 +186,7 @@ class Sender:
             offset = next_offset
 
     def _send_piece(self, key: str, piece: bytes, *, offset: int) -> int:
-        """Send one piece, and return how many bytes the farm has now. After a failure, the farm is asked."""
+        """Send one piece, and return how many bytes the farm has now. After a failure, ask the farm for that number."""
         headers = {
             **TUS,
             "Content-Type": "application/offset+octet-stream",
@@ -229,12 +233,11 @@ class _CountedFile(io.FileIO):
 
 
 def is_sent_in_pieces(paths: list[Path], *, piece_bytes: int = PIECE_BYTES) -> bool:
-    """Say whether these files together are so large that they are uploaded in pieces."""
+    """Say whether these files together are so large that they are uploaded in pieces. Folders are not counted."""
     return sum(path.stat().st_size for path in paths if path.is_file()) > MAX_PIECES_AT_ONCE * piece_bytes
 
 
 def locate_uploads_file() -> Path:
-    """Return the path of the file with the keys of unfinished uploads. It may not exist."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "onnxfarm" / "uploads.json"
 
@@ -256,7 +259,7 @@ def _write_upload_keys(keys: Mapping[str, str]) -> None:
 
 
 def open_file(path: Path, progress: Progress | None = None) -> BinaryIO:
-    """Open a file to read. `progress` is called with the number of bytes of each read. Raises Usage if it fails."""
+    """Open a file to read. `progress` is called with the number of bytes of each read. Raises Usage if it cannot open."""
     try:
         return path.open("rb") if progress is None else _CountedFile(path, progress)
     except OSError as problem:

@@ -18,17 +18,19 @@ from onnxfarm.remote import operations
 from onnxfarm.remote.client import Client
 
 POLL_S = 0.7
-# seconds after which an unchanged line is printed again, and the same while the run waits
+# seconds after which an unchanged line is printed again: while the run is measured, and while it waits
 LINE_EVERY_S, WAIT_EVERY_S = 4.5, 60.0
 
 ShowProgress = Callable[["RunProgress"], None]
 
 
 class RunProgress(NamedTuple):
-    """The progress of a run. `cells`: how many cells have ended, in words. `share`: of the run's work, from 0 to 1.
+    """The progress of a run. `cells`: how many cells have ended, in words. `share`: the done part of its work, 0 to 1.
 
-    `block`: what its nodes are doing, in words; may be empty. `minutes_left` counts from the end of the run's wait;
-    None: unknown. `is_slowed`: other programs on the nodes make it take longer.
+    `block`: what its nodes are doing, in words; may be empty. `minutes_left` counts from the end of the run's wait.
+    `begins_in_minutes`: until the runs ahead of it end. `begins_in_minutes_at_least`: it begins no earlier, because
+    another program has the machine. Each of the three is None if unknown. `is_slowed`: other programs on the nodes
+    make the run take longer.
     """
 
     cells: str
@@ -43,11 +45,14 @@ class RunProgress(NamedTuple):
 
     @property
     def line_key(self) -> object:
-        """What a line is printed for when it changes: cells, block, round and activity, but not the time left."""
+        """The value for which a new line is printed when it changes.
+
+        It consists of the cells, the block and the activity with its round, but not of the time left.
+        """
         place, _, doing = self.block.partition("; ")
-        # of `vm: round 3: onnxruntime==1.31.1, as uploaded, arm 6` the part that is the same from arm to arm
+        # keep `vm: round 3` of `vm: round 3: onnxruntime==1.31.1, as uploaded, arm 6`, because the arm changes often
         phases = tuple(":".join(part.split(":")[:2]) for part in doing.split("; "))
-        # without the round, which the activity of each node names already
+        # leave out the block's round, which the activity of each node names already
         return self.cells, place.rpartition(", ")[0] if doing else place, doing if self.is_waiting else phases
 
     @property
@@ -55,7 +60,7 @@ class RunProgress(NamedTuple):
         """The cells, what the nodes are doing and the time left, as one line."""
         parts = [self.cells]
         if self.block:
-            # a node's sentence goes on here
+            # a node's sentence may end with a full stop, and the line continues
             parts.append(self.block.removesuffix("."))
         if self.minutes_left is not None and not self.is_finished:
             begins_in, begins_at_least = self.begins_in_minutes, self.begins_in_minutes_at_least
@@ -71,9 +76,9 @@ class RunProgress(NamedTuple):
 
 
 def follow_run(client: Client, run_id: str, *, console: Console, timeout_s: float | None = None) -> RunOut:
-    """Show the progress of a run until it has ended, and return the run.
+    """Show the progress of a run until it has ended, whatever its outcome, and return the run.
 
-    Raises TimedOut after `timeout_s` seconds, while the run goes on; None: no limit.
+    Raises TimedOut after `timeout_s` seconds, but does not stop the run; None: no limit.
     """
     deadline = time.monotonic() + timeout_s if timeout_s is not None else None
     with open_progress(console) as show:
@@ -104,7 +109,7 @@ def read_document(client: Client, run_id: str) -> Document:
 
 
 def format_status(run: RunOut) -> str:
-    """Return the word that the farm's pages show for the run's state. An older farm sends only its outcome or state."""
+    """Return the word that the farm's pages show for the run's state; of an older farm, its outcome or plain state."""
     return run.status or run.outcome or run.state
 
 

@@ -24,8 +24,8 @@ LIMIT_S = 300.0
 class Bundle:
     """A model on disk to upload. `files_by_role`: its inputs, prompts, expected outputs and so on.
 
-    `fields`: model, note, team, recipe and so on. `source`: the framework's program that it was exported from. Files
-    that are None and fields that are empty are not sent.
+    `fields`: model, note, team, recipe and so on. `source`: the framework's program that the model was exported from.
+    Files that are None and fields that are empty are not sent.
     """
 
     model: Path
@@ -35,7 +35,7 @@ class Bundle:
 
     @property
     def model_files(self) -> list[Path]:
-        """The .onnx with its external data, or the .zip, and the program. Raises Usage for files that are none."""
+        """The .onnx or .zip first, then its external data, then the program. Raises Usage for other kinds of files."""
         files = list_model_files(self.model)
         return files if self.source is None else [*files, check_exported_program(self.source)]
 
@@ -43,8 +43,8 @@ class Bundle:
 def upload_and_inspect(client: Client, bundle: Bundle, *, console: Console) -> VersionOut:
     """Upload a model, wait until the farm has inspected it, and return its version.
 
-    The same files again give the same version. Raises Usage with the farm's sentence if the model is rejected or its
-    labelled data do not fit, TimedOut after LIMIT_S seconds, and Infrastructure.
+    Uploading the same files again returns the same version. Raises Usage with the farm's sentence if the model is
+    rejected or its labelled data do not fit, TimedOut after LIMIT_S seconds, and Infrastructure.
     """
     files = bundle.model_files
     files_by_role = {role: path for role, path in bundle.files_by_role.items() if path is not None}

@@ -2,7 +2,10 @@
 
 
 class Clock:
-    """Replaces `time.monotonic`, when called, and `time.sleep`. `pauses`: the seconds of each sleep so far."""
+    """A replacement of `time.monotonic`, when called, and of `time.sleep`, which returns at once.
+
+    `now`: the seconds that it shows. `pauses`: the seconds of each sleep so far.
+    """
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
@@ -15,7 +18,6 @@ class Clock:
         return round(self.now * 1e9)
 
     def sleep(self, seconds: float) -> None:
-        """Advance the clock at once, without waiting."""
         self.pauses.append(seconds)
         self.advance(seconds)
 

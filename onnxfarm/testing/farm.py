@@ -44,9 +44,10 @@ class _RefusedError(Exception):
 class FakeFarm:
     """A farm with one node, which may have any name. `offer` gives it a block, and `reports` returns what it reported.
 
-    `port` 0: a free one. `health`: what the farm says about the node. `lease_s`: for how long the node has a block
-    without a heartbeat. `rounds`: after how many rounds the farm stops a block. `instead`: answers requests in place of
-    the farm, so that a test can break it.
+    It serves as soon as it is made, until `close`. `port` 0: any free port. `health`: what the farm says about the
+    node. `lease_s`: the seconds for which the node keeps a block without a heartbeat. `rounds`: after how many rounds
+    the farm stops a block. `instead`: answers requests in place of the farm, so that a test can simulate failures.
+    `hellos` and `traces`: what the node sent, the traces by SHA-256.
     """
 
     def __init__(self, *, port: int = 0, rounds: int = 1, lease_s: float = 2.0) -> None:
@@ -82,7 +83,7 @@ class FakeFarm:
         self._server.cut()
 
     def offer(self, order: BlockOrder) -> None:
-        """Offer a block to the node, once for each call."""
+        """Offer a block to the node, once per call."""
         self._orders[order.block] = order
         self._offers.put((order.block, order.attempt))
 
@@ -100,7 +101,10 @@ class FakeFarm:
         return [body for address, body in list(self._requests) if address.endswith(ending)]
 
     def wait_for(self, ending: str, *, count: int = 1, within_s: float = 120.0) -> list[dict[str, object]]:
-        """Wait for `count` requests, and return the same as `asked`. Raises AssertionError after `within_s` seconds."""
+        """Wait for at least `count` requests whose address ends with `ending`, and return their bodies as `asked` does.
+
+        Earlier requests count. Raises AssertionError after `within_s` seconds.
+        """
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.asked(ending)) >= count, timeout=within_s):
                 came = [address for address, _ in self._requests]

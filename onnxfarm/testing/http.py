@@ -53,7 +53,7 @@ class Response:
 
 
 class Server(ThreadingHTTPServer):
-    """A server on this machine only, with a thread for each connection. It is started when it is made."""
+    """A server that only this machine can reach, with a thread for each connection. The constructor starts it."""
 
     daemon_threads = True
 

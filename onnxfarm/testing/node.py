@@ -18,7 +18,7 @@ from farm.rules.judging.summaries import pack_timings
 from worker.agent.connection.gateway import Gateway
 
 CPU = "CPUExecutionProvider"
-# how many inferences each made-up sample has
+# the number of inferences in each made-up sample
 TIMINGS = 50
 
 # (cell, round) → the p50 in milliseconds
@@ -33,8 +33,9 @@ class FakeNode:
     """A node of the farm at `url`, which may be real or fake.
 
     `latency_ms`: returns the p50 of a cell in a round. `spread`: the relative standard deviation around it. `tags`: the
-    hardware tags that it claims, with the evidence for each. It sleeps as long as its inferences would take, because a
-    farm checks that. Each method raises `worker.agent.connection.gateway.GatewayError` if the farm refuses.
+    hardware tags that the node claims, with the evidence for each. The node sleeps as long as its inferences would
+    take, because a farm checks that. Each method raises `worker.agent.connection.gateway.GatewayError` if the farm
+    refuses.
     """
 
     def __init__(
@@ -91,7 +92,10 @@ class FakeNode:
         )
 
     def work(self, *, wait_s: float = 0.0) -> str | None:
-        """Wait for an offered block, measure it, and return its id; None if none is offered within `wait_s` seconds."""
+        """Wait for a block, measure all its rounds, and return its id; None if none is offered within `wait_s` seconds.
+
+        Raises ValueError if the farm offers a message that is no order to measure.
+        """
         offer = self.gateway.receive_message(wait_s=wait_s)
         if offer is None:
             return None

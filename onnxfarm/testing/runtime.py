@@ -35,9 +35,9 @@ class Step:
 class FakeRuntime:
     """A fake release of ONNX Runtime with known speed, which runs the same model whatever file it is given.
 
-    `inputs` and `outputs`: of that model, by name. `providers`: those in the build. `starts`: those that start; None:
-    all. Any other falls back to the CPU. `value`: of each element of each output. `packages`: versions of further
-    packages that it claims to have.
+    `inputs` and `outputs`: those of that model, by name. `providers`: those in the build. `starts`: the providers that
+    start; None: all. A session falls back to the CPU for any other. `value`: the value of each element of each output.
+    `packages`: versions of further packages that the environment claims to have.
     """
 
     inputs: Mapping[str, Tensor]
@@ -55,7 +55,10 @@ class FakeRuntime:
         return Runtime(distribution=self.distribution, version=self.version)
 
     def install(self, folder: Path) -> Installed:
-        """Make its environment in the runtimes folder of a node or of `bench`, in place of one of the same name."""
+        """Make the environment in `folder`, the runtimes folder of a node or of `bench`.
+
+        An environment of the same distribution and version is replaced.
+        """
         place = Path(os.path.realpath(folder)) / f"{self.distribution}-{self.version}"
         shutil.rmtree(place, ignore_errors=True)
         packages = _make_environment(place)

@@ -61,7 +61,7 @@ class OrtValue:
 
     @classmethod
     def ortvalue_from_numpy(cls, array: NDArray[Any], device: str = "cpu", device_id: int = 0) -> "OrtValue":
-        """Wrap the array itself, on the processor: there is no device."""
+        """Wrap the array itself. The device is ignored, and data stay in the processor's memory."""
         return cls(array)
 
     def numpy(self) -> NDArray[Any]:
@@ -73,7 +73,7 @@ class OrtValue:
 
 
 class IOBinding:
-    """Inputs by name, and the outputs of the last run."""
+    """Inputs by name, and the outputs of the last run. Binding an output does nothing."""
 
     def __init__(self) -> None:
         self.inputs: dict[str, OrtValue] = {}
@@ -83,10 +83,10 @@ class IOBinding:
         self.inputs[name] = value
 
     def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
-        """Do nothing: outputs are made anew each time."""
+        pass  # outputs are made anew by each run
 
     def bind_output(self, name: str, device: str = "cpu") -> None:
-        """Do nothing: outputs are made anew each time."""
+        pass  # outputs are made anew by each run
 
     def clear_binding_outputs(self) -> None:
         self.outputs = []
@@ -153,7 +153,7 @@ class InferenceSession:
         return path
 
     def _run_step(self, step: Mapping[str, Any], place: int) -> None:
-        """Use the step's processor time, which other programs may interrupt."""
+        """Keep the processor busy for the step's time, measured as this thread's own processor time."""
         began_us = self._now_us()
         ends_ns = time.thread_time_ns() + round(step["us"] * 1000)
         while time.thread_time_ns() < ends_ns:
