@@ -259,7 +259,7 @@ def _write_upload_keys(keys: Mapping[str, str]) -> None:
 
 
 def open_file(path: Path, progress: Progress | None = None) -> BinaryIO:
-    """Open a file to read. `progress` is called with the number of bytes of each read. Raises Usage if it cannot open."""
+    """Open a file to read. `progress` is called with the number of bytes of each read. Raises Usage on failure."""
     try:
         return path.open("rb") if progress is None else _CountedFile(path, progress)
     except OSError as problem:
