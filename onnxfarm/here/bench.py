@@ -33,12 +33,12 @@ from worker.agent.installation.stages import stage_runner
 from worker.agent.machine import host_lock
 from worker.agent.machine.facts import read_facts
 
-# how many seconds to wait for another measurement on this machine
+# how many seconds to wait while another measurement has the machine
 LOCK_PATIENCE_S = 3600.0
 
 
 class Execute(Protocol):
-    """Measures a block by its order: `worker.agent.execution.execute_block`, or a function that does a part of it."""
+    """Measures a block by its order: `worker.agent.execution.execute_block`, or a function that does only a part."""
 
     def __call__(
         self,
@@ -73,7 +73,8 @@ class Home:
 class Measurer:
     """Measures plans on this machine with these settings.
 
-    `scratch`: a folder for temporary files. `preparation`: makes the orders of blocks, with variants and inputs.
+    `scratch`: a folder for temporary files. `model`: what planning knows of the model. `preparation`: makes the orders
+    of blocks, with variants and inputs.
     """
 
     home: Home
@@ -111,8 +112,9 @@ class Measurer:
     def measure(self, plan: Plan) -> Document:
         """Measure every block of a plan, show the progress, and return the bench document.
 
-        After `is_cancelled` becomes true, measuring ends, and the document has what was measured until then. Raises
-        Infrastructure if another measurement has the machine for more than LOCK_PATIENCE_S seconds.
+        Once `is_cancelled` returns True, measuring ends, and the document has what was measured until then; nothing is
+        raised. Arms that cannot be prepared are in the document with the reason. Raises Infrastructure if another
+        measurement has the machine for more than LOCK_PATIENCE_S seconds, or if the timings cannot be written.
         """
         records: list[BlockRecord] = []
         with follow_blocks(plan.blocks, console=self.console) as follower:
@@ -202,7 +204,10 @@ class Measurer:
 
 
 def write_timing_files(judge: BlockJudge, folder: Path) -> None:
-    """Write all timings of each arm of a block to ID.timings.csv. Raises Infrastructure if that fails."""
+    """Write all timings of each arm of a block into the existing `folder`, to ID.timings.csv. ID: the cell's id.
+
+    Raises Infrastructure if that fails.
+    """
     try:
         for arm in judge.block.arms:
             with (folder / f"{arm.id}.timings.csv").open("w", encoding="utf-8") as file:
@@ -219,8 +224,8 @@ def catch_stop_signals(
 ) -> Iterator[Callable[[], bool]]:
     """Catch signals inside the `with`, and yield a function that returns True once one has come.
 
-    So a measurement can end in order, and what was measured is not lost. In a thread other than the main one, nothing
-    is caught.
+    A measurement can then end properly, and what was measured is not lost. In a thread other than the main one, no
+    signal is caught, and the function returns False.
     """
     stop = threading.Event()
     # Python lets only the main thread set handlers

@@ -38,7 +38,7 @@ from onnxfarm.problems import Infrastructure, Usage
 SCHEMA = "onnxfarm.bisect/1"
 # the rounds of a quick block, which detect a change of 20 %
 MIN_ROUNDS = 8
-# the rounds for metrics that two rounds decide; a busy machine may end a block half way
+# the rounds for metrics that two rounds decide, with a reserve because a busy machine may end a block early
 REPEATED_ROUNDS = 4
 
 
@@ -51,8 +51,8 @@ class ReportedStep(Step):
 def list_candidates(good: Runtime, bad: Runtime, *, home: Path, with_prereleases: bool = False) -> list[str]:
     """List the published versions from good to bad, both included, in the order of releases.
 
-    Pre-releases are listed only `with_prereleases`, except for the two themselves. Raises Usage if one of the two is
-    unknown or yanked, or if they are equal or in the wrong order.
+    Yanked versions are left out. Pre-releases are left out unless `with_prereleases`, except for good and bad. Raises
+    Usage if one of the two is unknown or yanked, or if they are equal or in the wrong order, and Infrastructure.
     """
     unknown = {side.version for side in index.find_unknown_runtimes((good, bad), home=home)}
     listed = index.list_releases(good.distribution, home=home, with_prereleases=with_prereleases)
@@ -80,8 +80,8 @@ class Evidence(NamedTuple):
 class LocalBisection:
     """A bisection between two releases, measured on this machine.
 
-    `versions`: the candidates in the order of releases. `metrics`: search for a change of these, for better or worse;
-    empty: search for what `rule` calls bad. `evidence`: what was measured, by version.
+    `versions`: the candidates in the order of releases. `metrics`: search for a change of these metrics, for better or
+    worse; empty: search for what `rule` calls bad. `evidence`: the last measurement of each version.
     """
 
     bench: Bench
@@ -101,7 +101,7 @@ class LocalBisection:
         """
         began = time.monotonic()
 
-        # measure both ends: in what is bad worse?
+        # measure both ends, and find out in what bad is worse
         both_sides = replace_runtimes(self.matrix, [self.good, self.bad])
         measured = self._measure(
             Experiment(both_sides, f"{self.good} beside {self.bad.version}", asked={"probe": self.bad.version})
@@ -137,7 +137,10 @@ class LocalBisection:
         }
 
     def measure(self, experiment: Experiment, search: Search[Step, Any]) -> Step:
-        """Measure a step in MIN_ROUNDS rounds, and if it is undecided once more in MAX_ROUNDS. Print and return it."""
+        """Measure a step in MIN_ROUNDS rounds, and if it is undecided, again in MAX_ROUNDS. Print and return it.
+
+        Raises Usage, Infrastructure and Stopped.
+        """
         began = time.monotonic()
         for max_rounds in (MIN_ROUNDS, workbench.MAX_ROUNDS):
             measured = self._measure(experiment, max_rounds=max_rounds)
@@ -203,7 +206,7 @@ def write_report(
     """Write a zip that reproduces the change between two cells of a document.
 
     `sides`: the ids of the baseline cell and the candidate cell. `since`: a sentence about the first bad release, for
-    the report. Raises Usage if the file cannot be written, and Infrastructure if neither cell was measured.
+    the report; may be empty. Raises Usage if the file cannot be written, and Infrastructure if no cell was measured.
     """
     case, order = _make_case(bench, plan, document, sides=sides, since=since)
     files = bench.measurer.files.paths

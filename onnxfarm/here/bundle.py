@@ -26,19 +26,22 @@ _NAME = re.compile(r"^[A-Za-z0-9._-]{1,128}$")
 
 @dataclass
 class LocalFiles:
-    """The files of a measurement, by SHA-256. The agent copies them from here instead of downloading them."""
+    """The files of a measurement: `paths` by SHA-256. `fetch` copies one, in place of an agent's download."""
 
     paths: dict[str, Path] = field(default_factory=dict)
 
     def add(self, path: Path, *, name: str | None = None) -> FileRef:
-        """Add a file, which must not be moved afterwards, and return its reference. `name` None: its own name."""
+        """Add a file, which is not copied and must stay in place, and return its reference. `name` None: its own."""
         with path.open("rb") as opened:
             digest = hashlib.file_digest(opened, "sha256").hexdigest()
         self.paths[digest] = path
         return FileRef(name=name or path.name, sha256=digest, bytes=path.stat().st_size)
 
     def make_bundle(self, folder: Path, main: str, *, names: Sequence[str] | None = None) -> Bundle:
-        """Add the files of a folder, and return them as a bundle with `main` first. `names` None: all files in it."""
+        """Add files of a folder, and return them as a bundle with `main` first, which is always included.
+
+        `names` None: all files that are directly in the folder, by name.
+        """
         if names is None:
             names = sorted(path.name for path in folder.iterdir() if path.is_file())
         others = [name for name in names if name != main]
@@ -52,7 +55,7 @@ class LocalFiles:
 class ImportedModel:
     """An imported model. `folder` has its files, and `main` is the name of the .onnx in it.
 
-    `name`: what the model is called. `prompts`: the prompts that its zip or folder had; None: none.
+    `name`: what the model is called. `prompts`: the file of prompts that its zip or folder held; None: it held none.
     """
 
     folder: Path
@@ -65,7 +68,10 @@ class ImportedModel:
     def make_facts(
         self, *, inputs: FileRef | None, inputs_batch: int | None, sizes: Mapping[str, int] | None = None
     ) -> ModelFacts:
-        """Return the facts that planning needs. The parameters describe the user's inputs; None: none were given."""
+        """Return the facts that planning needs. The parameters describe the user's inputs; None: the user gave none.
+
+        `inputs_batch`: their batch size. `sizes`: their sizes by dynamic dimension, ignored without `inputs`.
+        """
         sha256 = inputs.sha256 if inputs else None
         facts = self.inspection.make_facts(self.bundle, name=self.name, inputs_sha256=sha256, inputs_batch=inputs_batch)
         return facts.model_copy(update={"sizes": dict(sizes or {})}) if inputs else facts
@@ -74,8 +80,8 @@ class ImportedModel:
 def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path | None = None) -> ImportedModel:
     """Copy a model with its external data into a new folder, inspect it in the sandbox, and add its files to `files`.
 
-    `source`: the framework's program that it was exported from. Raises Usage if the model cannot be used, and
-    Infrastructure if it cannot be copied.
+    `folder` must not exist yet. `source`: the framework's program that the model was exported from. Raises Usage if the
+    model cannot be used, and Infrastructure if it cannot be copied.
     """
     folder.mkdir(parents=True)
     given_files = list_model_files(model)
@@ -100,7 +106,7 @@ def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path |
 
 
 def _move_prompts_aside(folder: Path) -> Path | None:
-    """Move prompts out of a model's folder, because they are no part of it. Return their new path; None for none."""
+    """Move prompts out of a model's folder, because they are no part of it. Return their new path; None: no prompts."""
     prompts = sorted(folder.glob(f"*{PROMPTS}"))
     if len(prompts) > 1:
         raise Usage(f"{prompts[0].name} and {prompts[1].name} are both prompts: leave one out.")

@@ -31,10 +31,11 @@ RUN_TIMEOUT_S = 300.0
 
 @dataclass(frozen=True, kw_only=True)
 class DivergenceRequest:
-    """Where do the tensors of `candidate` first differ from those of `against`? Each is a matrix of one cell.
+    """Asks where the tensors of `candidate` first differ from those of `against`. Each is a matrix of one cell.
 
     `against` None: the CPU without optimisations. `batch`, `shapes` and `fills`: how inputs are generated, unless
-    `inputs` are given; `fills` by the name of an input. `tolerances`: absolute and relative; None: the precision's.
+    `inputs` are given; `shapes` by dynamic dimension, `fills` by the name of an input. `tolerances`: absolute and
+    relative; None: the precision's.
     """
 
     model: Path
@@ -69,9 +70,8 @@ def find_divergence(
 ) -> DivergenceDocument:
     """Find the first divergent tensor, and write the part of the model that shows it into the folder `out`.
 
-    If all outputs agree within tolerance, the document's `found` is None. `say` is called with what is being done, in
-    words. Raises Usage for a model or options that cannot be used, and Infrastructure if a runtime cannot be installed
-    or run.
+    If all outputs agree within tolerance, the document's `found` is None. `say` gets texts about the progress.
+    Raises Usage for a model or options that cannot be used, and Infrastructure if a runtime cannot be installed or run.
     """
     # prepare what both sides run
     files = bundle.LocalFiles()
@@ -140,7 +140,7 @@ def _provide_inputs(
     folder: Path,
     files: bundle.LocalFiles,
 ) -> Path:
-    """Copy the user's inputs, or generate inputs. The request's sizes and fills go before those of `workload`."""
+    """Copy the user's inputs, or generate inputs. The request's sizes and fills override those of `workload`."""
     if request.inputs is not None:
         user_inputs = import_inputs(model, inputs=request.inputs, expected=None, folder=folder, files=files)
         assert user_inputs.inputs is not None

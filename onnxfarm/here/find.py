@@ -36,9 +36,9 @@ class RaceRequest:
 
 
 def count_physical_cores() -> int:
-    """Count the physical cores: by default, ONNX Runtime starts a thread for each.
+    """Count the physical cores, because ONNX Runtime starts a thread for each by default.
 
-    If that is unknown, count the logical cores; 1 if neither is known.
+    If their number is unknown, count the logical cores; return 1 if neither is known.
     """
     facts = read_facts(busy_window_s=0)
     return facts.physical_cores or facts.logical_cores or 1
@@ -47,8 +47,8 @@ def count_physical_cores() -> int:
 def run_race(bench: Bench, space: Matrix, request: RaceRequest) -> Found:
     """Race the settings in `space` against each other on this machine, and return the answer as a document.
 
-    Ctrl-C or the end of the time stops the race, and the answer is the best so far. Raises Usage if fewer than two
-    settings can run, or if the best model cannot be saved, and Infrastructure.
+    Ctrl-C or the end of the time stops the race, and the answer is the best so far; Stopped is not raised. Raises Usage
+    if fewer than two settings can run, or if the best model cannot be saved, and Infrastructure.
     """
     ends_at = bench.clock() + 60.0 * request.minutes
     plan = bench.plan(space)
@@ -92,7 +92,7 @@ def run_race(bench: Bench, space: Matrix, request: RaceRequest) -> Found:
 
 @dataclass
 class RaceMachine:
-    """Measures the experiments of a race on this machine. `seconds_left`: until the end of the race."""
+    """Measures the experiments of a race on this machine. `seconds_left` returns the time until the race's end."""
 
     bench: Bench
     seconds_left: Callable[[], float]

@@ -20,11 +20,11 @@ from onnxfarm.subject import GateRequest
 def open_local_gate(
     request: GateRequest, *, home: Path, releases: tuple[Runtime, ...], console: Console
 ) -> Iterator["LocalGate"]:
-    """Import the models of a gate, and yield what measures them here; its files are deleted after the `with`.
+    """Import the models of a gate, and yield a LocalGate for them; the copies are deleted after the `with`.
 
-    `releases`: runtimes that this version does not know. Raises Usage and Infrastructure.
+    `releases`: runtimes that exist, but that this version does not know. Raises Usage and Infrastructure.
     """
-    # of two models, the one in use now comes first
+    # if two models are compared, the one in use now comes first
     first, second = (request.subject, None) if request.base is None else (request.base, request.subject)
     with workbench.open_workbench(
         first, other=second, home=home, console=console, releases=releases, is_late=lambda: request.is_late
@@ -48,8 +48,8 @@ class LocalGate:
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
         """Measure an experiment, and return what the search reads in it.
 
-        Raises TimedOut if it ends after the request's deadline, whatever was measured; else Usage, Infrastructure and
-        Stopped.
+        Raises TimedOut if the measurement ends after the request's deadline, whatever was measured; otherwise Usage,
+        Infrastructure and Stopped.
         """
         request = self.request
         reshape = partial(

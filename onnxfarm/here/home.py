@@ -25,12 +25,12 @@ def default_home() -> Path:
 
 
 def find_farm_home(folder: Path | None) -> Path:
-    """Return the folder of this machine's farm: the given one, else $ONNXFARM_HOME, else `var`."""
+    """Return the folder of this machine's farm: the given one, else $ONNXFARM_HOME, else ./var. It may not exist."""
     return folder or Path(os.environ.get(HOME_VARIABLE) or "var")
 
 
 def check_server_installed() -> None:
-    """Raise Infrastructure, with how to install it, if the server is not installed. Imports nothing of the server."""
+    """Raise Infrastructure, with how to install the server, if it is missing. Imports nothing of the server."""
     with require_extra("server"):
         if importlib.util.find_spec("django") is None:
             raise ModuleNotFoundError(name="django")

@@ -22,7 +22,7 @@ MAY_DIFFER = ((), ("runtime",), ("runtime", "opset"), ("runtime", "opset", "mode
 OPTIONS = ("provider", "batch", "threads", "precision")
 SET_APART = ("model", "runtime", "opset", *OPTIONS)
 MATRIX_ONLY = tuple(axis for axis in axes.AXES if axis.is_setting and axis.name not in SET_APART)
-# axes that label a cell, beside its runtime
+# the axes by which a cell is labelled, without its runtime
 NO_DEFAULT = (axes.BY_NAME["model"], *WORKLOAD)
 DEFAULT_SESSION = axes.BY_NAME["session"].default
 
@@ -31,7 +31,7 @@ Cell = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Two matched cells. `differs`: the old and the new value of each axis in which they differ, by its name."""
+    """Two matched cells. `differs`: by the name of each axis in which they differ, the old and the new value."""
 
     old: Cell
     new: Cell
@@ -53,7 +53,7 @@ class Matching(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """How to measure two cells in one block: a command, and the matrix that its file both.json has to hold, if any."""
+    """How to measure two cells in one block. `matrix`: what its file both.json has to hold; None: it reads no file."""
 
     command: str
     matrix: Mapping[str, Any] | None = None
@@ -62,8 +62,9 @@ class Repeat:
 def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> Matching:
     """Match the cells of two documents that measure the same.
 
-    Cells that agree in all axes are matched first, in their order. Then cells are matched that differ in the runtime,
-    then in runtime and opset, then also in the model; but only if each side has just one variant of what differs.
+    Cells that agree in all axes are matched first, in their order. Then cells may differ in the runtime, then in
+    runtime and opset, then in the model as well. Cells that differ are matched only if all candidates of each side have
+    the same values of these axes.
     """
     matches: list[Match] = []
     for differing in MAY_DIFFER:
@@ -79,7 +80,10 @@ def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> Matching:
 
 
 def make_repeat_command(match: Match) -> Repeat | None:
-    """Make the command that measures both cells side by side; None if their models differ, which needs both files."""
+    """Make the command that measures both cells side by side; None if their models differ.
+
+    A document names no model's path, so the command has the model's name, or MODEL.onnx.
+    """
     if "model_sha256" in match.differs:
         return None
     cell = match.new
@@ -96,14 +100,14 @@ def make_repeat_command(match: Match) -> Repeat | None:
 
 
 def label_cell(cell: Cell) -> str:
-    """Describe a cell by its model and its settings that are not the default, without its runtime."""
+    """Describe a cell by its model and its settings that are not the default, without its runtime; may be empty."""
     readable = _read_cell(cell)
     shown = [axis for axis in NO_DEFAULT if hasattr(readable, axis.fields[0]) and not axis.is_default(readable)]
     return ", ".join(filter(None, (axis.label(readable) for axis in shown)))
 
 
 def explain_wrong_outputs(cell: Cell) -> str:
-    """Say why a cell's outputs are wrong; empty if they are not, or if its parity or accuracy cannot be read."""
+    """Say why a cell's outputs are wrong; empty if they are right, or if its parity or accuracy cannot be read."""
     try:
         parity = doc_cells.Parity.model_validate(cell.get("parity") or {})
         accuracy = doc_cells.Accuracy.model_validate(cell["accuracy"]) if cell.get("accuracy") else None
@@ -138,12 +142,12 @@ def _group_by_axes(cells: Iterable[Cell], axes: Sequence[str]) -> dict[tuple[str
 
 
 def _agree_on(cells: Sequence[Cell], axes: Sequence[str]) -> bool:
-    """Say whether there are cells, and all of them have the same values of these axes."""
+    # False also if there are no cells
     return len({tuple(_make_key(cell, axis) for axis in axes) for cell in cells}) == 1
 
 
 def _is_set(cell: Cell, axis: axes.Axis) -> bool:
-    """Say whether a cell has another value than the default of an axis; of a session, the name is compared."""
+    """Say whether a cell's value of an axis is not the default. Sessions are compared by name."""
     value = cell.get(axis.fields[0])
     if axis.name == "session" and isinstance(value, dict):
         return bool(value) and value.get("name", DEFAULT_SESSION) != DEFAULT_SESSION

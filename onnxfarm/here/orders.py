@@ -29,7 +29,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class UserInputs:
-    """The user's own inputs with their batch size and sizes by dimension, their expected outputs, and prompts."""
+    """The user's own inputs, expected outputs and prompts. `batch` and `sizes`: of the inputs, `sizes` by dimension."""
 
     inputs: FileRef | None = None
     batch: int | None = None
@@ -42,9 +42,9 @@ class UserInputs:
 class Preparation:
     """Makes what blocks need of a model: variants, inputs and reference outputs, each once.
 
-    `on_activity` is called with what is being made, in words. `references`: what the outputs of each cell are compared
-    with, by the cell's digest; `sizes`: the bytes of its model. `other`: the preparation of another model, whose arms
-    are in the same blocks.
+    `on_activity` is called with a text about what is being made. `references`: what the outputs of each cell are
+    compared with, by the cell's digest; `sizes`: the bytes of its model. `other`: the preparation of another model,
+    whose arms are in the same blocks. `all`: this preparation, then the others.
     """
 
     model: ImportedModel
@@ -63,7 +63,7 @@ class Preparation:
     def make_order(self, block: PlannedBlock, *, seed: int) -> tuple[BlockOrder | None, list[CheckReport]]:
         """Make the order of a block, and a report with the reason for each arm that cannot be prepared.
 
-        The order has the other arms; it is None if there are none.
+        The order has the other arms, and is None if there are none. Variants are made in parallel first.
         """
         arms: list[ArmOrder] = []
         refused: list[CheckReport] = []
@@ -142,10 +142,10 @@ class Preparation:
         return self._make_once(("inputs", work.model_dump_json(exclude={"concurrency", "scenario"})), make)
 
     def _provide_reference(self, inputs: FileRef) -> tuple[FileRef | None, str]:
-        """Return the file of reference outputs, and who made them.
+        """Return the file of reference outputs, and what made them.
 
-        They are the user's expected outputs, else those of the CPU without optimisations. None and an empty text if the
-        model does not run without optimisations.
+        They are the user's expected outputs, else those of the CPU without optimisations. Return None and an empty text
+        if the model does not run without optimisations.
         """
         if self.user_inputs.expected is not None:
             return self.user_inputs.expected, EXPECTED
@@ -173,7 +173,7 @@ class Preparation:
             list(pool.map(self._try_to_make_variant, missing.values()))
 
     def _try_to_make_variant(self, spec: CellSpec) -> None:
-        # the error is raised again when the arm's order is made
+        # `_make_once` raises the error again when the arm's order is made
         with contextlib.suppress(orders.WorkshopError):
             self.make_variant(spec)
 
@@ -203,7 +203,7 @@ class Preparation:
         return place
 
     def _make_once(self, key: tuple[object, ...], make: Callable[[], Made]) -> Made:
-        """Return what `make` returned for this key; it is called once. A WorkshopError is raised again each time."""
+        """Call `make` at the first call with this key, and return its result each time. A WorkshopError is kept too."""
         if key not in self._made:
             try:
                 self._made[key] = make()

@@ -22,10 +22,10 @@ from farm.rules.wording.numbers import counted
 from onnxfarm.outputs import print_lines
 
 REPEAT_EVERY_S = 4.0
-# for lines while another measurement has the machine
+# seconds between repeated lines while another measurement has the machine
 WAIT_EVERY_S = 60.0
 WAITING = "waiting. "
-# processes of an arm before its rounds: a check and a first trace
+# the number of processes of an arm before its rounds: a check and a first trace
 CHECKS = 2
 # activities of a block that is being measured, which get no line of their own
 MEASURING = ("checking", "tracing", "trace", "round", "evaluating")
@@ -46,7 +46,7 @@ class Estimate:
         self._is_disturbed = False
 
     def start_block(self, number: int) -> None:
-        """Go on to the block with this number, from 1. It is prepared first: its time counts from `start_clock` on."""
+        """Go on to the block with this number, from 1. Its time counts from `start_clock` on, after its preparation."""
         if self._number:
             # the pace of the block before is the best guess for the later ones
             last = self._measure_progress()
@@ -61,21 +61,22 @@ class Estimate:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the block is being measured. Preparing, installing and waiting come before that."""
+        """Whether measuring of the block has begun. Preparing, installing and waiting come before that."""
         return self._began is not None
 
     def count_check(self) -> None:
-        """Count a check or first trace of an arm as done, unless the clock was not started."""
+        """Count a check or first trace of an arm as done now, if the clock was started; otherwise do nothing."""
         if self._began is not None:
             self._checks, self._checked_s = self._checks + 1, self._clock() - self._began
 
     def count_round(self, *, is_disturbed: bool = False) -> None:
-        """Count a round as measured now. `is_disturbed`: other programs disturbed launches of it."""
+        """Count a round as measured now. `is_disturbed`: other programs disturbed one of its launches."""
         self._rounds.append(self._clock())
         self._is_disturbed = is_disturbed
 
     @property
     def is_slowed(self) -> bool:
+        """Whether other programs disturbed the last round, and rounds take much longer than usual."""
         return self._is_disturbed and self._number > 0 and self._measure_progress().is_slowed()
 
     @property
@@ -103,7 +104,7 @@ class Estimate:
 
 
 class Follower:
-    """Shows what is being done, and how many of the planned processes are done. `bar` None: it prints lines."""
+    """Shows what is being done, and how many of the planned processes are done. `bar` None: prints lines."""
 
     def __init__(
         self, blocks: Sequence[PlannedBlock], *, console: Console, bar: Progress | None, clock: Clock = time.monotonic
@@ -134,7 +135,7 @@ class Follower:
         self._set_activity("")
 
     def show_wait(self, sentence: str) -> None:
-        """Show a sentence about the measurement that this one waits for, unless it is shown already."""
+        """Show a sentence about the measurement that this one waits for, unless the same sentence is shown already."""
         text = f"{WAITING}{sentence}"
         if text == self._doing:
             return
@@ -143,7 +144,10 @@ class Follower:
         self._print_line(f"{self._block}: {text}")
 
     def show_activity(self, text: str) -> None:
-        """Show what is being done now. The number of an arm in the text is replaced by the id of its cell."""
+        """Show what is being done now. The number of an arm in the text is replaced by the id of its cell.
+
+        An activity of measuring, such as a round, starts the estimate's clock, and is shown on a bar only.
+        """
 
         def name_cell(arm: re.Match[str]) -> str:
             cell = self._cells.get(int(arm[1]))
@@ -159,7 +163,10 @@ class Follower:
             self._print_line(text)
 
     def repeat_activity(self) -> None:
-        """If nothing was shown for a while, show again what is being done, for how long, and the time left."""
+        """Show again what is being done, for how long, and the time left, if nothing was shown for REPEAT_EVERY_S.
+
+        While lines show a wait, the limit is WAIT_EVERY_S.
+        """
         now = self._clock()
         is_waiting = self._doing.startswith(WAITING) and not self._bar
         if not self._doing or now - self._shown_at < (WAIT_EVERY_S if is_waiting else REPEAT_EVERY_S):
@@ -207,7 +214,7 @@ class Follower:
 
 @contextmanager
 def follow_blocks(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterator[Follower]:
-    """Yield a follower for these blocks: a bar on a terminal, else lines, which are repeated while nothing changes."""
+    """Yield a follower for these blocks: a bar on a terminal, else lines. It repeats the activity if nothing changes."""
     columns = (
         SpinnerColumn(),
         TextColumn("runs"),
@@ -224,7 +231,7 @@ def follow_blocks(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterat
 
 @contextmanager
 def print_periodically(activity: str, *, console: Console, every_s: float = REPEAT_EVERY_S) -> Iterator[None]:
-    """Print `activity` with its duration so far every `every_s` seconds, until the `with` ends."""
+    """Print `activity` with its duration every `every_s` seconds until the `with` ends; nothing if it ends earlier."""
     began = printed_at = time.monotonic()
 
     def print_again() -> None:

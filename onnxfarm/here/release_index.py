@@ -25,12 +25,12 @@ from onnxfarm.problems import Infrastructure, Usage
 from worker.agent.installation import wheels
 
 TIMEOUT_S = 60.0
-# for how long an answer of the index is cached, and for how long that it did not answer
+# the seconds for which an answer of the index is cached, and those for which a missing answer is
 CACHE_S, NO_ANSWER_CACHE_S = 600.0, 60.0
 SILENT = "The package index, which might know, did not answer."
-# NAME=ADDRESS of indexes beside the usual one, separated by commas
+# the variable with the user's own indexes, as NAME=ADDRESS separated by commas
 INDEXES_VARIABLE = "ONNXFARM_INDEXES"
-# the folder of a home for builds that were given as wheels
+# the folder in a home for builds that the user gave as wheels, or that were downloaded from the user's own indexes
 WHEELS = "wheels"
 # stands for the newest stable release
 NEWEST_WORD = "newest"
@@ -40,8 +40,8 @@ def find_unknown_runtimes(runtimes: Iterable[Runtime], *, home: Path) -> tuple[R
     """Return those of the runtimes that this version does not know, but that exist, each once and in their order.
 
     They are offered by an index, or were imported as wheels. Builds of the user's own indexes are downloaded into the
-    home. Raises Usage for a runtime that no index has or that was yanked, and Infrastructure if a build cannot be
-    downloaded. An index that does not answer is taken to have yanked nothing.
+    home. Raises Usage for a runtime that no index has or that was yanked, even if this version knows it, and
+    Infrastructure if a build cannot be downloaded. If the index does not answer, no release counts as yanked.
     """
     unknown: list[Runtime] = []
     for runtime in dict.fromkeys(runtimes):
@@ -73,9 +73,10 @@ def check_not_yanked(runtime: Runtime, listing: Listing) -> None:
 
 
 def check_installable(document: Document) -> None:
-    """Raise an error if a runtime of the document could not be installed here; the first such cell decides.
+    """Raise an error if a runtime of the document could not be installed here. The first such cell decides.
 
-    Raises Usage if the index has no file of that runtime for this Python or platform, and Infrastructure otherwise.
+    Raises Usage if the index has no file of that runtime for this Python and platform, and Infrastructure otherwise.
+    Asks the index, without the cache.
     """
     for cell in document.cells:
         if cell.reason is None or cell.reason.code != ReasonCode.RUNTIME_INSTALL_FAILED:
@@ -87,10 +88,10 @@ def check_installable(document: Document) -> None:
 
 
 def find_newest_release(*, home: Path, with_prereleases: bool = False) -> Runtime | None:
-    """Find the newest release of `onnxruntime` for this machine; None if the index does not answer.
+    """Find the newest release of `onnxruntime` for this Python and platform; None if the index offers none.
 
     `with_prereleases`: pre-releases count too, also those of the indexes in $ONNXFARM_INDEXES. Raises Infrastructure if
-    one of these cannot be read, and Usage if the variable cannot.
+    one of these indexes cannot be read, and Usage if the variable is malformed.
     """
     offered = [*load_listing(NEWEST.distribution, home=home).offered]
     if with_prereleases:
@@ -102,7 +103,7 @@ def find_newest_release(*, home: Path, with_prereleases: bool = False) -> Runtim
 
 
 def read_user_indexes() -> dict[str, str]:
-    """Read the addresses of the user's own indexes from $ONNXFARM_INDEXES, by name. Raises Usage for wrong text."""
+    """Read the addresses of the user's own indexes from $ONNXFARM_INDEXES, by name. Raises Usage if it is malformed."""
     try:
         return indexes.read_addresses(os.environ.get(INDEXES_VARIABLE, ""))
     except indexes.IndexProblem as problem:
@@ -145,8 +146,9 @@ def _download_page(name: str, distribution: str) -> dict[str, tuple[WheelFile, .
 def resolve_runtimes(text: str | None, *, home: Path, with_prereleases: bool = False) -> str | None:
     """Replace `newest` and paths of wheels by versions, in a list of runtimes separated by commas.
 
-    Wheels are copied into the home. None stays None, except `with_prereleases`, which makes it the newest of all.
-    Raises Usage for a wheel that cannot be used, and Infrastructure if the index does not answer.
+    Wheels are copied into the home; other words stay, and are not checked. None stays None, but `with_prereleases` it
+    becomes the newest release of all. Raises Usage for a wheel that cannot be used, and Infrastructure if the newest
+    release is asked for and the index does not answer.
     """
     text = text or (NEWEST_WORD if with_prereleases else None)
     return text and ",".join(_resolve_word(word.strip(), home, with_prereleases) for word in text.split(","))
@@ -168,9 +170,10 @@ def _resolve_word(word: str, home: Path, with_prereleases: bool) -> str:
 
 
 def list_releases(distribution: str, *, home: Path, with_prereleases: bool = False) -> list[str]:
-    """List the releases of a package in their order: those known here, and newer ones of the index.
+    """List the releases of a package in their order: those that this version knows, and newer ones of the index.
 
-    Yanked ones are left out, and pre-releases except `with_prereleases`. An index that does not answer adds nothing.
+    This version knows releases of `onnxruntime` only. Yanked releases are left out, and so are pre-releases of the
+    index unless `with_prereleases`. If the index does not answer, only the known ones are listed.
     """
     listing = load_listing(distribution, home=home)
     offered = {version for version in listing.offered if with_prereleases or not is_prerelease(version)}
@@ -184,7 +187,7 @@ def list_releases(distribution: str, *, home: Path, with_prereleases: bool = Fal
 def load_listing(distribution: str, *, home: Path) -> Listing:
     """Return what the index lists of a package, cached in the home for CACHE_S seconds.
 
-    It is empty if the index does not answer.
+    The listing is empty if the index does not answer, which is cached for NO_ANSWER_CACHE_S seconds.
     """
     place = home / "index" / f"{distribution}.json"
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
@@ -199,7 +202,7 @@ def load_listing(distribution: str, *, home: Path) -> Listing:
 
 
 def fetch_listing(distribution: str) -> Listing:
-    """Ask the index through pip what it has of a package for this Python and platform; empty if it does not answer."""
+    """Ask the index through pip for a package's releases for this Python and platform; empty if it does not answer."""
     command = [sys.executable, *PIP_WORDS, "--retries", "1", distribution]
     environment = os.environ | PIP_ENVIRONMENT
     try:

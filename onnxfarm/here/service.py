@@ -13,7 +13,7 @@ LABEL = "org.onnxfarm.node"
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A service file: where it belongs, its text, and the commands that start the service."""
+    """A service file. `path`: where it belongs. `next_steps`: the commands that start the service, in their order."""
 
     path: Path
     text: str
@@ -71,7 +71,7 @@ def _format_launchd_agent(words: Sequence[str], *, home: Path) -> str:
             "Label": LABEL,
             "ProgramArguments": list(words),
             "RunAtLoad": True,
-            # started again when it crashed, left alone when it ended with a status of its own
+            # launchd starts the node again after a crash, but not after it exited by itself
             "KeepAlive": {"Crashed": True},
             "StandardErrorPath": str(home / "agent.stderr"),
         }

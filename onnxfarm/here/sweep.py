@@ -14,7 +14,7 @@ from farm.rules.wording.vocabulary import sign_of
 from onnxfarm.here.workbench import Bench, Machine
 from onnxfarm.problems import Infrastructure
 
-# a document `onnxfarm.sweep/1`, or a line, a point or a change point of it; its key for change points is `turns`
+# a document `onnxfarm.sweep/1`, or a line, a point or a change point in it; a line has change points under `turns`
 JsonObject = Mapping[str, Any]
 
 # the same colours as on the farm's pages: dashboard/static/dashboard/farm.css
@@ -44,7 +44,7 @@ h1 { font-size: 1.3rem; } table { border-collapse: collapse; width: 100%; font-v
 th, td { text-align: left; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 #chart { height: 28rem; } .turn { font-weight: 600; } .wide { overflow-x: auto; }
 """
-# colours are named as tokens, which follow light and dark
+# replaces names of colours by the values of the CSS tokens, again whenever the page turns light or dark
 SCRIPT = """
 const text = document.getElementById('figure').textContent;
 const probe = document.body.appendChild(Object.assign(document.createElement('i'), {hidden: true}));
@@ -68,11 +68,11 @@ def render_page(sweep: JsonObject) -> str:
 
     Raises ModuleNotFoundError without plotly.
     """
-    # plotly is in the server's extra, and only the page needs it
+    # imported here, because plotly is in the server's extra and only the page needs it
     from plotly.offline import get_plotlyjs
 
     title = f"{sweep['model']} over {sweep['distribution']}"
-    # so that no text in it ends the script element
+    # no text in the JSON may end the script element
     figure = json.dumps(make_figure(sweep)).replace("<", "\\u003c")
     style = STYLE.replace("TOKENS", TOKENS)
     sentences = "".join(f"<p>{escape(line['sentence'])}</p>" for line in sweep["lines"])
@@ -89,7 +89,7 @@ def render_page(sweep: JsonObject) -> str:
 
 
 def make_figure(sweep: JsonObject) -> dict[str, object]:
-    """Make a Plotly figure: the ratio to the reference by release, a trace for each line, with its change points.
+    """Make a Plotly figure of the ratio to the reference by release. Each line is a trace with its change points.
 
     Colours are names such as `@ink`, which a script of the page replaces.
     """
@@ -186,7 +186,8 @@ def measure_sweep(
 ) -> dict[str, Any]:
     """Measure each release side by side with the reference, and return the document `onnxfarm.sweep/1`.
 
-    `versions`: the releases in their order. Raises Infrastructure if none could be measured, Usage and Stopped.
+    `versions`: the releases in their order; releases that cannot be measured have a reason in place of a ratio. Raises
+    Infrastructure if none could be measured, Usage and Stopped.
     """
     began = time.monotonic()
     search = sweeps.Sweep(

@@ -1,6 +1,6 @@
 """Imports the files that the user gives with a model, such as inputs and labelled data, before anything is measured.
 
-Each function raises Usage if a file does not fit the model.
+Each function raises Usage if a file cannot be read or does not fit the model.
 """
 
 import shutil
@@ -49,7 +49,7 @@ def import_inputs(
 def import_prompts(
     model: ImportedModel, prompts: Path, *, folder: Path, files: LocalFiles
 ) -> tuple[FileRef, PromptFacts]:
-    """Check and copy prompts, and add them to `files`. Return their file, and how many rows and tokens it has."""
+    """Check and copy prompts, and add them to `files`. Return their file, and its numbers of rows and tokens."""
     copy = copy_into(prompts, folder / "given-prompts")
     with convert_workshop_errors(prompts):
         accepted = orders.accept_prompts(
@@ -62,7 +62,7 @@ def import_prompts(
 
 
 def import_calibration(model: ImportedModel, path: Path, *, folder: Path, files: LocalFiles) -> tuple[FileRef, int]:
-    """Check and copy calibration data, and add them to `files`. Return their file, and how many samples it has.
+    """Check and copy calibration data, and add them to `files`. Return their file, and its number of samples.
 
     `path`: an .npz, or a folder of ONNX's test data.
     """
@@ -83,7 +83,8 @@ def import_evaluation(
 ) -> EvaluationOrder:
     """Check and copy labelled data, and add them to `files`. `recipe`: how outputs are judged on them; empty: `top1`.
 
-    Raises Usage for a wrong recipe, and for data that do not fit the model or the recipe.
+    With a UserJudge, the metric has the name of the function, and labels are not checked. Raises Usage for a wrong
+    recipe, and for data that do not fit the model or the recipe.
     """
     if isinstance(recipe, UserJudge):
         copy = copy_into(path, folder / "given-evaluation")
@@ -105,7 +106,7 @@ def import_evaluation(
 
 
 def add_prompt_shapes(matrix: Matrix, user_inputs: UserInputs, *, model: ImportedModel) -> Matrix:
-    """Add the sizes of a prompt to the matrix of a decoder, which is then measured with a prompt and a single token.
+    """Add the sizes of a prompt to the matrix of a decoder, which is then measured with one token and with a prompt.
 
     A matrix with shapes, scenarios or an `include` is returned unchanged, and so is any matrix if the user has given
     inputs or the model is no decoder.
@@ -132,7 +133,7 @@ def read_judge_source(judge: UserJudge) -> bytes:
 def check_against_model(matrix: Matrix, user_inputs: UserInputs, *, model: ImportedModel) -> None:
     """Check that a matrix fits the model and the user's inputs.
 
-    Raises Usage for a dynamic dimension or an output that the model does not have, and for another batch size than that
+    Raises Usage for a dynamic dimension or an output that the model does not have, and for a batch size other than that
     of the inputs.
     """
     dimensions = model.inspection.dims

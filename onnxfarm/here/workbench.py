@@ -91,8 +91,8 @@ class Workbench:
     def plan(self, matrix: Matrix) -> Plan:
         """Plan a matrix for this machine. A matrix without runtimes gets the newest release of the package index.
 
-        Raises Usage if the matrix names versions of a farm, does not fit the model, or cannot be planned, and
-        Infrastructure if a build of the user's own index cannot be downloaded.
+        If the index does not answer, that is the newest one known here. Raises Usage if the matrix names versions of a
+        farm, does not fit the model, or cannot be planned, and Infrastructure if a build cannot be downloaded.
         """
         user_files.check_against_model(matrix, self.user_inputs, model=self.measurer.preparation.model)
         measurer = self.measurer
@@ -148,7 +148,7 @@ class Workbench:
         return point.model_copy(update={"way_out": way_out.model_copy(update={"command": shlex.join(words)})})
 
     def add_default_shapes(self, matrix: Matrix) -> Matrix:
-        """Add default sizes to the matrix of a decoder, unless it has sizes, and print a hint about generating."""
+        """Add default sizes to a decoder's matrix, unless it has sizes or the user gave inputs. May print a hint."""
         model = self.measurer.preparation.model
         extended = user_files.add_prompt_shapes(matrix, self.user_inputs, model=model)
         if extended is not matrix and not self.measurer.model.generation_problem:
@@ -156,7 +156,7 @@ class Workbench:
         return extended
 
     def set_evaluation(self, data: Path, recipe: Judging) -> None:
-        """Judge every cell on labelled data from now on, by `recipe`. Raises Usage if the data do not fit."""
+        """Judge the cells of later measurements on labelled data, by `recipe`. Raises Usage if the data do not fit."""
         measurer = self.measurer
         if isinstance(recipe, UserJudge):
             measurer.judge = JudgeFile(
@@ -169,7 +169,7 @@ class Workbench:
             )
 
     def set_calibration(self, data: Path) -> None:
-        """Calibrate static recipes with these data; warn if they are few. Raises Usage if they do not fit."""
+        """Calibrate static recipes with these data; prints a hint if they are few. Raises Usage if they do not fit."""
         measurer = self.measurer
         for number, preparation in enumerate(measurer.preparation.all):
             preparation.calibration, sample_count = user_files.import_calibration(
@@ -182,9 +182,9 @@ class Workbench:
             measurer.console.print(warning, highlight=False, soft_wrap=True)
 
     def save_variant(self, spec: CellSpec, folder: Path) -> Path:
-        """Write the model that a cell runs into a folder, and return the path of its .onnx.
+        """Write the files of the model that a cell runs into a folder, and return the path of its .onnx.
 
-        Raises Usage if it cannot be made or written.
+        Raises Usage if the model cannot be made or written.
         """
         with user_files.convert_workshop_errors():
             bundle = self.measurer.preparation.make_variant(spec)
@@ -200,7 +200,7 @@ class Workbench:
         measurer.other_models = tuple(others)
 
     def measure(self, plan: Plan) -> Document:
-        """Measure a plan. Raises Stopped, with the document so far, on Ctrl-C or when late, and Infrastructure."""
+        """Measure a plan. Raises Stopped, with the document so far, on Ctrl-C or if it is late, and Infrastructure."""
         document = self.measurer.measure(plan)
         self.with_null_pair = False
         if self.measurer.is_cancelled():
@@ -220,7 +220,7 @@ def select_comparisons(
     rounds: int | None = None,
     is_of_pipeline: bool = False,
 ) -> PlannedBlock:
-    """Return the block with only its A/A pair and its comparisons along one axis, and with more rounds.
+    """Return the block with only its A/A pair and its comparisons on the axis `axis`, and with more rounds.
 
     Its maximum of rounds is at least `max_rounds`. `rounds`: the user's own maximum, see `limit_rounds`.
     `is_of_pipeline`: compare processor time, because a pipeline's machine is shared.
@@ -234,7 +234,7 @@ def select_comparisons(
 def limit_rounds(block: PlannedBlock, rounds: int) -> PlannedBlock:
     """Return the block with at most `rounds` rounds, and a timeout that is long enough for them.
 
-    Disturbed rounds are not replaced by further ones.
+    Disturbed rounds are not replaced by additional ones.
     """
     time_factor = max(1.0, rounds / ROUNDS[block.budget].maximum)
     changes = {
@@ -286,7 +286,7 @@ def measure_for_search(
 
 @dataclass
 class Machine:
-    """Measures the experiments of a search on this machine. `reshape` sets the comparisons and rounds of each block."""
+    """Measures the experiments of a search on this machine. `reshape` sets each block's comparisons and rounds."""
 
     bench: Bench
     reshape: Reshape
@@ -364,7 +364,7 @@ def _import_subject(subject: Subject, *, folder: Path, files: bundle.LocalFiles)
 
 
 def _align_models(facts: ModelFacts, other: ModelFacts, *, console: Console) -> tuple[ModelFacts, ModelFacts]:
-    """Give two models different names, and the same inputs if they take the same. Prints a line if they do not."""
+    """Give two models different names, and the same inputs if both take them. Prints a line if they do not."""
     if facts.name == other.name:
         facts = facts.model_copy(update={"name": f"base {facts.name}"})
         other = other.model_copy(update={"name": f"new {other.name}"})
