@@ -1,4 +1,4 @@
-"""`onnxfarm alerts list|show|ack|assign|snooze|…`: alerts of a farm, shown and triaged in the terminal."""
+"""`onnxfarm alerts list|show|ack|assign|snooze|…`: lists, shows and triages a farm's alerts."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -134,7 +134,7 @@ def _send_order(server: str | None, alert: int, order: str, **body: str) -> None
 
 
 def _parse_moment(text: str) -> str:
-    """Return a moment as the farm takes it; one without a zone is UTC. Raises Usage."""
+    """Return a date or time in ISO format with its zone; UTC if the text has no zone. Raises Usage."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as problem:

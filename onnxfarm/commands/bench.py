@@ -1,4 +1,4 @@
-"""`onnxfarm bench MODEL`: measures a model on this machine, in the blocks and by the verdicts of a farm."""
+"""`onnxfarm bench MODEL`: measures a model on this machine, in blocks and with verdicts as on a farm."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -117,7 +117,7 @@ def bench(  # noqa: PLR0913  every option of the command
 
 
 def _make_plan(bench: "Workbench", matrix: Matrix, *, rounds: int | None) -> Plan:
-    """Plan the matrix with the model's default shapes, in at most `rounds` rounds a block; None: the budget's."""
+    """Plan the matrix with the model's default shapes. `rounds`: the maximum per block; None: the budget's."""
     from onnxfarm.here import workbench
 
     plan = bench.plan(bench.add_default_shapes(matrix))

@@ -1,4 +1,4 @@
-"""Finds the nodes behind changed outputs, for `bench --diverge`."""
+"""Finds the nodes that make outputs differ between runtimes, for `bench --diverge`."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from farm.rules.presenting import parities
 from onnxfarm.commands import diverge
 from onnxfarm.here.divergence import DivergenceRequest
 
-# each pair takes about thirty short processes
+# searched for at most this many pairs, because each takes about thirty short processes
 MAX_PAIRS = 3
 
 
@@ -20,8 +20,8 @@ def add_divergent_nodes(
 ) -> Document:
     """Return the document with the first divergent node of each pair of runtimes whose outputs differ.
 
-    The nodes are searched for on this machine, of the first MAX_PAIRS pairs only. Raises Usage and Infrastructure as
-    `diverge` does.
+    The nodes are searched for on this machine, and only for the first MAX_PAIRS pairs; the other pairs stay unchanged.
+    Raises Usage and Infrastructure.
     """
     changed_pairs: dict[tuple[str, str], EngineParity] = {}
     for old, new, pair in parities.find_changed_outputs(document)[:MAX_PAIRS]:
@@ -43,7 +43,7 @@ def add_divergent_nodes(
 
 def _make_request(old: Cell, new: Cell, *, model: Path, inputs: Path | None, seed: int) -> DivergenceRequest:
     threads = str(new.threads)
-    # seeded inputs are those of the cells: the same seed, batch and shapes
+    # the same seed, batch and shapes give the same generated inputs as in the cells
     return DivergenceRequest(
         model=model,
         candidate=matrices.from_options(

@@ -23,9 +23,10 @@ AXES_PARAMETER = "axes"
 
 
 def add_axis_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a command: in place of its parameter `axes` it gets an option for each axis of its own.
+    """Replace the parameter `axes` of a command by an option for each axis of FIELD_AXES with a help text.
 
-    The command is then called with `axes` as a mapping from the name of an axis to the option's text.
+    The command is called with `axes` as a mapping from the name of each such axis to its option's text; None: not
+    given.
     """
     axes = [axis for axis in FIELD_AXES if axis.help]
 
@@ -54,7 +55,7 @@ def _make_signature(command: Callable[..., None], axes: Sequence[MatrixAxis]) ->
 
 
 def parse_ort_option(text: str) -> Runtime:
-    """Parse a runtime that --ort names, such as 1.31.1. Raises Usage."""
+    """Parse one runtime of --ort, such as 1.31.1 or onnxruntime-openvino==1.24.1. Raises Usage."""
     try:
         return parse_runtime(text)
     except RuntimeProblem as problem:
@@ -66,8 +67,8 @@ def read_matrix(
 ) -> matrices.Matrix:
     """Read a matrix, and set `axes` in it: the texts of options, by the name of an axis; None: not given.
 
-    `text`: the path of a file, - for stdin, or JSON text; None: an empty matrix. `packages`: names of packages that may
-    be runtimes beside the known distributions. Raises Usage.
+    `text`: the path of a file, - for stdin, or JSON text; None: an empty matrix. `packages`: names of packages that are
+    also allowed as runtimes. Raises Usage.
     """
     try:
         allowed = read_names(",".join(packages or ()))
@@ -84,8 +85,8 @@ def read_matrix_without_runtimes(
 ) -> matrices.Matrix:
     """Read a matrix as `read_matrix` does, for a command whose runtimes are set by options.
 
-    `command` and `options` name both in errors. Raises Usage also if the matrix has runtimes, or if nothing in it could
-    be compared.
+    `command` and `options` are their names in errors. Raises Usage also if the matrix has runtimes, or if it leaves
+    nothing to compare.
     """
     declared = read_matrix(text, axes)
     if "runtime" in declared.axes:
@@ -114,7 +115,8 @@ def apply_settings(
 def parse_tolerances(texts: Sequence[str] | None) -> dict[str, dict[str, str]] | None:
     """Parse the texts of --tolerance, NAME=ATOL[,RTOL], into a matrix's `tolerance`: `atol` and `rtol` by output.
 
-    The numbers stay texts. None if there are no texts. Raises Usage.
+    The numbers stay texts, and are not checked. If an output is given twice, the last text counts. None if there are no
+    texts. Raises Usage.
     """
     if not texts:
         return None

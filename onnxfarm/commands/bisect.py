@@ -1,7 +1,7 @@
 """`onnxfarm bisect MODEL --good 1.20.1 --bad 1.31.1`: finds the release that made the model worse, on this machine.
 
 The JSON document `onnxfarm.bisect/1` has the sentence, the first bad release, its ratio to the good one with the 95 %
-interval, the same of every step, and the minutes that the search took.
+interval, the same for every step, and the minutes that the search took.
 """
 
 from pathlib import Path
@@ -105,7 +105,7 @@ def bisect(  # noqa: PLR0913  every option of the command
 
 
 class _Request(NamedTuple):
-    """Since which release is the model worse? `sides`: the good and the bad release.
+    """Asks since which release a model is worse. `sides`: the good and the bad release.
 
     `metrics`: search for a change of these metrics; empty: search for what `rule` calls bad.
     """
@@ -150,7 +150,7 @@ def _make_rule(kind: str, threshold: float) -> Rule:
 
 
 def _read_sides(good: str, bad: str) -> tuple[Runtime, Runtime]:
-    """Parse both releases. Raises Usage if one is wrong, or if they are of two distributions."""
+    """Parse both releases. Raises Usage if one cannot be read, or if their distributions differ."""
     try:
         sides = read_runtime(good), read_runtime(bad)
     except MatrixProblem as problem:

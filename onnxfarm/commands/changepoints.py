@@ -1,8 +1,8 @@
 """`onnxfarm changepoints FILE.csv`: finds the level shifts of a series, by the rules that alerts use.
 
-The file has `time,value`, a bare column, or several columns with one series each; a header is optional. The first of
-several columns is the time, and no series, when its header says so, when its values are no numbers, or when there is no
-header and they rise from row to row. Rows are in time order. The answer is one JSON list over all series.
+The file has `time,value`, a single column, or several columns with one series each; a header is optional. The first of
+several columns is the time, and no series, if its header says so, if its values are no numbers, or if there is no
+header and they rise from row to row. Rows are in time order. With --json, the answer is one list over all series.
 """
 
 import csv
@@ -61,8 +61,8 @@ def changepoints(
 def read_series(text: str, *, where: str) -> tuple[list[Series], list[str]]:
     """Parse CSV text. Return a series for each column of values, and the texts of the column of times.
 
-    The times are empty if there is no such column. `where` names the file in errors. Raises Usage for text that is no
-    CSV of numbers in time order.
+    The times are empty if there is no such column, see the top of this module. `where` names the file in errors. Raises
+    Usage for text that is no CSV of finite numbers in time order, and for rows of different lengths.
     """
     if text.lstrip()[:1] in ("{", "["):
         raise Usage(f"{where} holds JSON: level shifts are found in CSV, rows of time,value in time order.")
@@ -72,7 +72,7 @@ def read_series(text: str, *, where: str) -> tuple[list[Series], list[str]]:
         raise Usage(f"{where} is not a CSV file ({problem}).") from problem
     if not rows:
         raise Usage(f"{where} is empty: give rows of time,value.")
-    # the first row is a header if its last cell, which would be a value, is a word
+    # the first row is a header if its last cell is a word, because a value would be a number
     header = rows[0] if rows[0] and rows[0][-1] and not _is_number(rows[0][-1]) else None
     body = rows[1:] if header else rows
     if not body:

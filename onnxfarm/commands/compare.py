@@ -1,8 +1,8 @@
 """`onnxfarm compare BASE NEW`: measures two models side by side, or compares two files of `onnxfarm bench`.
 
-The cells of two files are matched by what they measure. Their launches were not interleaved, so a change of the machine
-between the two files is in the ratio too. So the verdict is always `not comparable`, with the command that measures
-both in one block. The JSON is `onnxfarm.compare/1`.
+The cells of two files are matched by what they measure. Their launches were not interleaved, so the ratio also contains
+changes of the machine between the two files. Therefore the verdict is always `not comparable`, with the command that
+measures both in one block. The JSON is `onnxfarm.compare/1`.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ MAX_CONFOUNDERS = 3
 class BenchFile:
     """The parts of a file of `bench` that a comparison needs.
 
-    `done`: the measured cells. `unmeasured`: the others, each with the reason as the rest of a sentence.
+    `done`: the measured cells. `unmeasured`: the others, each with the reason as the predicate of a sentence.
     """
 
     machine: Mapping[str, object]
@@ -138,7 +138,7 @@ def _show_files(old: Path, new: Path, *, margin: float, as_json: bool) -> None:
 
 
 def read_bench_file(path: Path) -> BenchFile:
-    """Read a file of `bench`. A/A twins are left out. Raises Usage if it is another file, or is not complete."""
+    """Read a file of `bench`, without its A/A twins. Raises Usage if it is another file, or is not complete."""
     document = read_object(path)
     if document.get("schema") != BENCH_SCHEMA:
         raise Usage(

@@ -15,7 +15,7 @@ from onnxfarm.subject import Judging, Subject
 
 @dataclass(frozen=True)
 class ComparisonSettings:
-    """How both models are measured and judged. `axes`: texts by the name of an axis, None where none was given."""
+    """How both models are measured and judged. `axes`: texts by the name of an axis; None: the option was not given."""
 
     axes: Mapping[str, object] = field(default_factory=dict)
     tolerance: list[str] | None = None
@@ -28,14 +28,14 @@ class ComparisonSettings:
 
     @property
     def has_measuring_options(self) -> bool:
-        # two files of `bench` are compared without measuring: only `home` may be given with them
+        # of these settings, only `home` may be given with two files of `bench`, which are not measured
         return self != ComparisonSettings(axes=dict.fromkeys(self.axes), home=self.home)
 
 
 def measure_both(base: Path, new: Path, settings: ComparisonSettings, *, console: Console) -> Document:
     """Measure both models in the same blocks on this machine, and return the bench document.
 
-    Raises Usage, Infrastructure and Stopped.
+    Raises Usage for settings that cannot be used and for equal models, Infrastructure, and Stopped on Ctrl-C.
     """
     declared = apply_settings(
         read_matrix(None, settings.axes),

@@ -53,7 +53,7 @@ def conformance(
 
 
 class Report(TypedDict):
-    """The outcomes of the suite on a runtime: `counts` by outcome, and `cases` as plain values of CaseOutcome."""
+    """The outcomes of the suite on a runtime. `counts`: by outcome. `cases`: plain values of each CaseOutcome."""
 
     runtime: str
     seconds: float

@@ -1,4 +1,4 @@
-"""`onnxfarm doctor`: what this machine lacks as a node, a farm or for the tests, and the command that adds it."""
+"""`onnxfarm doctor`: shows what this machine lacks as a node, as a farm or for the tests, and how to add it."""
 
 import os
 import sqlite3
@@ -23,9 +23,9 @@ CHECK_S = 60.0
 
 
 class Need(NamedTuple):
-    """Something that a machine needs. `find_problem` returns what is wrong with it; empty if nothing is.
+    """Something that a machine needs. `find_problem` checks for it, and returns what is wrong; empty if nothing is.
 
-    `way_out`: the command that adds it.
+    `way_out`: the command that adds it, or advice.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Need(NamedTuple):
 def list_needs() -> dict[str, list[Need]]:
     """List what this machine needs, by part: `node`, `server`, and in a checkout also `tests`.
 
-    Checks that need a part's own code run it in a process.
+    Nothing is checked yet. Checks that need a part's own code run that code in another process.
     """
     index = (
         "from onnxfarm.here.release_index import fetch_listing; "
@@ -100,7 +100,10 @@ def _make_packages_need(extra: str) -> Need:
 
 
 def list_missing(requirements: Iterable[Requirement]) -> Iterator[str]:
-    """Yield a clause for each requirement that is not installed, or whose installed version does not fit."""
+    """Yield a clause for each requirement that is not installed, or whose installed version does not fit.
+
+    Markers and extras of the requirements are ignored.
+    """
     for requirement in requirements:
         try:
             installed = version(requirement.name)
@@ -141,7 +144,7 @@ def _check_full_text_search() -> str:
 
 
 def _run_code(code: str) -> str:
-    """Run Python code in a process that can import onnxfarm. Return why it failed, in a line; empty if it did not."""
+    """Run Python code in a process that can import onnxfarm. Return why it failed, as one line; empty on success."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     try:
         process = subprocess.run(

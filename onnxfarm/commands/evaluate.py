@@ -69,7 +69,7 @@ def evaluate(  # noqa: PLR0913  every option of the command
 
 
 def _make_judged_document(document: Document) -> Document:
-    """Return the document with the status of each cell's accuracy as that of the cell, and without A/A twins."""
+    """Return the document without A/A twins and comparisons; each cell has the status of its accuracy."""
     cells = [_set_status_by_accuracy(cell) for cell in document.cells if cell.twin_of is None]
     judged_count = sum(cell.status == CellStatus.DONE for cell in cells)
     sentence = f"{judged_count} of {len(cells)} cells were judged on labelled data."

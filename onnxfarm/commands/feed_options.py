@@ -30,8 +30,8 @@ def apply_feed_options(
     """Return a matrix, in plain values, with the values of these options.
 
     They replace the matrix's own; `inputs` replace those of the same inputs only. `operators` and `pre`: whether that
-    option was given; if not, the matrix decides. `declared` None: the farm's default matrix; None is returned if no
-    option was given. Raises Usage for a wrong option.
+    option was given; if not, the matrix decides. `declared` None: the farm's default matrix. Return None if `declared`
+    is None and no option was given. Raises Usage for a wrong option, and for `pre` if the matrix names runtimes.
     """
     sizes, fills_by_input = parse_sizes(shape), parse_fills(inputs)
     if (sizes, fills_by_input, scenario, memory_limit_mb) == (None,) * 4 and not (operators or pre):
@@ -55,7 +55,7 @@ def apply_feed_options(
 
 
 def refuse_unused_prompts(prompts: Path | None, texts: Iterable[object]) -> None:
-    """Raise Usage if there are prompts, but none of the scenarios generates. `texts`: the scenarios of a matrix."""
+    """Raise Usage if there are prompts, but no scenario takes them. `texts`: the scenarios of a matrix."""
     if prompts is not None and not any(scenarios.parse(text).takes_prompts for text in texts):
         raise Usage("--prompts are generated from: add --scenario generate:new=64.")
 
@@ -79,7 +79,7 @@ def parse_memory_limits(text: str) -> list[int]:
 def parse_sizes(texts: Sequence[str] | None) -> list[dict[str, int]] | None:
     """Parse the texts of --shape, NAME=SIZE, into a matrix's `shapes`: a list of one mapping of sizes by dimension.
 
-    None if there are no texts. Raises Usage.
+    None if there are no texts. Raises Usage, also for a dimension given twice.
     """
     if not texts:
         return None
@@ -101,7 +101,7 @@ def parse_sizes(texts: Sequence[str] | None) -> list[dict[str, int]] | None:
 def parse_fills(texts: Sequence[str] | None) -> dict[str, str] | None:
     """Parse the texts of --input, NAME=VALUE or NAME=LOW..HIGH, into a matrix's `inputs`: fills by input.
 
-    The fills stay texts. None if there are no texts. Raises Usage.
+    The fills stay texts, but are checked. None if there are no texts. Raises Usage, also for an input given twice.
     """
     if not texts:
         return None
@@ -121,7 +121,7 @@ def parse_fills(texts: Sequence[str] | None) -> dict[str, str] | None:
 
 
 def _remove_axis(plain: Mapping[str, object], axis: str) -> dict[str, object]:
-    """Return the matrix without an axis, on its top level or nested."""
+    """Return the matrix without an axis, whether it is on the top level or under a key in _NESTED."""
     return {
         key: _remove_axis(value, axis) if key in _NESTED and isinstance(value, Mapping) else value
         for key, value in plain.items()

@@ -37,7 +37,7 @@ from onnxfarm.remote.uploads import Bundle
 from onnxfarm.subject import Judging, Subject
 from onnxfarm.terminal_tables import print_table
 
-# a block may end after --minutes, but is stopped after this many times as many
+# a race may last longer than --minutes, but is stopped after this multiple of them
 MAX_OVERTIME = 2.0
 MAX_SHOWN_DROPPED = 24
 TIMES = {"us": 0.001, "ms": 1.0, "": 1.0, "s": 1000.0}
@@ -170,7 +170,7 @@ class _Order:
 def _race_on_farm(
     order: _Order, hardware: Sequence[str], *, server: str | None, team: str, console: Console
 ) -> tuple[dict[str, Found], str]:
-    """Race on a farm. Return the answer of each race by its hardware, and a sentence about all of them.
+    """Race on a farm. Return the answer of each race by its hardware, and a sentence about all races.
 
     Raises Usage, Infrastructure and TimedOut.
     """
@@ -225,7 +225,7 @@ def _read_space(text: str, extra_axes: Matrix) -> Matrix:
 
 
 def _parse_amount(text: str, option: str, units: Mapping[str, float], example: str) -> float | None:
-    """Parse a number above 0 with a unit into the base unit. None for empty text. Raises Usage."""
+    """Parse a number above 0 with one of `units`, and return it in the base unit. None for empty text. Raises Usage."""
     if not text:
         return None
     match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,12})?) ?([A-Za-z%]*)", text.strip())
@@ -236,7 +236,7 @@ def _parse_amount(text: str, option: str, units: Mapping[str, float], example: s
 
 
 def _report_answers(answers: Mapping[str, Found], sentence: str, json_file: Path | None, *, console: Console) -> None:
-    """Write and print the answers, by hardware. Raises Stopped if one was stopped, GateFailed if one is undecided."""
+    """Write and print the answers by hardware. Raises Stopped if a race was stopped, GateFailed if it is undecided."""
     if json_file is not None:
         documents = [found.model_dump(mode="json", by_alias=True) for found in answers.values()]
         write_json(documents[0] if len(documents) == 1 else documents, json_file)
@@ -253,7 +253,7 @@ def _report_answers(answers: Mapping[str, Found], sentence: str, json_file: Path
 
 
 def show(found: Found, *, console: Console) -> None:
-    """Print a document `onnxfarm.find/1` for people: the best settings, then those that were dropped."""
+    """Print a document `onnxfarm.find/1` for people: the best settings, dropped ones, and programs that use them."""
     console.print(Text(f"\n{found.sentence}\n", style="bold"), soft_wrap=True)
     settings = make_settings_table(found)
     if settings.rows:

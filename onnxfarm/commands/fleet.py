@@ -140,7 +140,10 @@ def ledger(
 
 
 def format_ledger(name: str, ledger: LedgerOut, *, days: int) -> Iterator[str]:
-    """Yield the lines of a node's ledger for people. `name`: the node's name. `days`: how many days it covers."""
+    """Yield the lines of a node's ledger for people: what it measured and installed, what it does now and next.
+
+    `name`: the node's name. `days`: how many days the ledger covers.
+    """
     blocks, total_time = counted(ledger.blocks, "block"), duration(round(60.0 * ledger.minutes))
     yield f"{name} measured {blocks} in {counted(days, 'day')}, {total_time} in all."
     for work in ledger.work:
@@ -280,7 +283,7 @@ def _answer_lending(lending: int, answer: str, server: str | None) -> None:
 
 
 def _set_teams(client: Client, number_or_name: str, *, add: str = "", remove: str = "") -> None:
-    """Add or remove one of the teams that a node is offered to. Raises Usage if the team to remove is none of them."""
+    """Add or remove one of the teams that a node is offered to. Raises Usage if it is not offered to `remove`."""
     node = find_node(client, number_or_name)
     teams = [row.team for row in client.call(operations.LENDINGS) if row.node_id == node.id]
     if remove and remove not in teams:
@@ -290,7 +293,7 @@ def _set_teams(client: Client, number_or_name: str, *, add: str = "", remove: st
 
 
 def describe_node(node: NodeOut) -> str:
-    """Describe a node's health and pause: `bench-2 is active. Paused by its owner.`"""
+    """Describe a node's health and pause, if any: `bench-2 is active. Paused by its owner.`"""
     pause = "" if node.health == "retired" else node.pause
     return " ".join(text for text in (f"{node.name} is {node.health}.", pause) if text)
 
@@ -357,9 +360,9 @@ def _order(client: Client, node: NodeOut, order_name: str) -> NodeOut:
 
 
 def _resume(client: Client, node: NodeOut) -> NodeOut:
-    """End a node's pause, and resume it if it was drained or quarantined. Return the node after that.
+    """End a node's pause, and resume it if it was drained or quarantined. Return the changed node.
 
-    The farm refuses to resume an active node, so a node that was only paused is not resumed as well.
+    The farm refuses to resume an active node, so a node that was only paused is not resumed in addition.
     """
     was_paused = parse_settings(node).is_paused
     if was_paused:

@@ -2,8 +2,8 @@
 
 With `--against BASE`, the model is the candidate, and the baseline is another file, or the same file at a commit.
 
-It is measured on this machine, or on a farm with --server. Exit code 0: yes; 1: no; 2: something given cannot be used;
-3: it could not be measured; 4: it took longer than --timeout.
+Both are measured on this machine, or with --server on a farm. Exit code 0: yes; 1: no; 2: something given cannot be
+used; 3: they could not be measured; 4: it took longer than --timeout.
 """
 
 import filecmp
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 # the file to which a step of GitHub Actions adds its summary
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
-# options that are left out of the command with which somebody else repeats the gate
+# options that the command for repeating the gate on another machine leaves out
 WRITING = ("--summary", "--comment", "--junit", "--benchmark-json", "--json", "--home")
 LEFT_OUT = (*WRITING, "--server", "--team", "--branch", "--commit")
 
@@ -294,7 +294,7 @@ def _add_base(request: GateRequest, against: str, place: _Place, folder: Path) -
     elif is_version:
         path = download_version(against, folder=folder)
 
-    # is it another model?
+    # refuse to measure the same model twice
     old_files = list_model_files(path)
     pairs = zip(old_files, new_files, strict=False)
     if len(old_files) == len(new_files) and all(filecmp.cmp(*pair, shallow=False) for pair in pairs):
@@ -339,7 +339,7 @@ def _parse_checks(fail_on: str, metric: str | None) -> "Checks":
 
 
 def _parse_percent(percent: str) -> float:
-    """Parse `5 %`, `5%` or `5` into 0.05. Empty text is 0. Raises Usage."""
+    """Parse `5 %`, `5%` or `5` into 0.05. Empty text gives 0. Raises Usage."""
     text = percent.strip().removesuffix("%").strip()
     try:
         value = float(text or 0) / 100
@@ -368,7 +368,7 @@ def _read_runtime(text: str, option: str) -> Runtime:
 
 
 def _write_files(outcome: "GateOutcome", request: gate_comment.GateCall, files: Mapping[str, Path | None]) -> None:
-    """Write the answer to the files by option, None: not given, and to the step summary of GitHub. Raises Usage."""
+    """Write the answer to GitHub's step summary and to `files`, by option; None: not given. Raises Usage."""
     answer, document = outcome.answer, outcome.document
     comment = gate_comment.as_comment(answer, document, request)
     texts = {"--summary": gate_reports.as_markdown(answer, document), "--comment": comment}

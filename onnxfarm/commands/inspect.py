@@ -53,7 +53,7 @@ def inspect(
 
 
 def list_compatibility(facts: "Inspection") -> list[Row]:
-    """List whether each known release of ONNX Runtime loads the model, by its opsets, IR version and domains."""
+    """List whether each known release of ONNX Runtime loads the model, the oldest first. Nothing is run."""
     return rules.compatibility_rows(Stamps(facts.opsets, facts.ir_version, facts.custom_domains, facts.unused_opsets))
 
 
@@ -66,7 +66,10 @@ def _show_compatibility(rows: list[Row], *, console: Console) -> None:
 
 
 def inspect_model(model: Path) -> "Inspection":
-    """Inspect a copy of a model in the sandbox, and find inputs it runs with. Raises Usage if it cannot be used."""
+    """Inspect a copy of a model in the sandbox, and find inputs that it runs with.
+
+    Raises Usage if the model cannot be used, also for a .zip, and Infrastructure if the disk is full.
+    """
     with require_extra("node"):
         from farm.workshop import orders
         from onnxfarm.here.progress import print_periodically
@@ -95,7 +98,7 @@ def inspect_model(model: Path) -> "Inspection":
 def _show(model: Path, facts: "Inspection", *, console: Console) -> None:
     title = f"\n{derive_model_name(model) or model.name}: {_summarise(facts)}\n"
     console.print(title, style="bold", highlight=False, markup=False)
-    # folded, never cut: a dimension's name is what --shape needs
+    # long cells fold and are never cut, because --shape needs the names of dimensions
     table = make_table("", "name", "type", "shape")
     for kind, ports in (("input", facts.inputs), ("output", facts.outputs)):
         for port in ports:
@@ -159,7 +162,7 @@ def _summarise(facts: "Inspection") -> str:
 def _describe_finding(finding: "FoundFinding") -> str:
     explanation = EXPLANATIONS.get(finding.id)
     count = f" ({finding.count}×)" if finding.count > 1 else ""
-    # what nearly every model has is a fact
+    # nearly every model has findings of the weight `note`, so they get no warning sign
     sign = "·" if explanation is not None and explanation.weight == "note" else "!"
     return f"{sign} {finding.id}: {finding.detail}{count}" + (
         f" {explanation.why} {explanation.fix}" if explanation else ""

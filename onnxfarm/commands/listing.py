@@ -20,7 +20,8 @@ def show_rows(
 ) -> None:
     """Print a farm's list as a table under `headers`, or as JSON.
 
-    `format_row` returns the cells of a row. `none`: the sentence to print in place of an empty table.
+    `format_row` returns the cells of a row. `none`: the sentence to print in place of an empty table; if it is empty
+    too, the headers are printed alone.
     """
     console = make_console()
     if as_json:

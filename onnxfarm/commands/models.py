@@ -19,7 +19,10 @@ from onnxfarm.remote.lookups import find_model, find_version_by_number
 
 
 class ListsByDefault(TyperGroup):
-    """`onnxfarm models`, with or without a part of a name, lists; `onnxfarm models list delete` finds “delete”."""
+    """A group that runs its command `list` unless the first word is another command.
+
+    So `onnxfarm models` and `onnxfarm models enc` list models. `list` has to be typed only for a name like “delete”.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         is_known = bool(args) and (args[0] in self.commands or args[0] == "--help")
@@ -136,7 +139,7 @@ def restore(model: ModelArgument, version: VersionOption = None, server: ServerO
 
 
 def _confirm(question: str, *, is_sure: bool) -> None:
-    """Ask the question. Raises Usage unless somebody at a terminal says yes, or is sure already."""
+    """Ask the question. Raises Usage unless the user confirms at a terminal. `is_sure`: do not ask."""
     if is_sure:
         return
     if not sys.stdin.isatty():

@@ -1,4 +1,4 @@
-"""`onnxfarm node enroll|start|status|runtimes|install-service`: this machine as a node of a farm."""
+"""`onnxfarm node enroll|start|status|runtimes|install-service`: makes and runs this machine as a node of a farm."""
 
 import os
 import shlex
@@ -203,7 +203,7 @@ def _make_node_folder(home: Path | None) -> Path:
 
 
 def _describe_problem(problem: Exception) -> str:
-    """Return the message of an error; of a pydantic error, a sentence about its first field."""
+    """Return the message of an error; for a pydantic ValidationError, a sentence about the first invalid field."""
     if not isinstance(problem, ValidationError):
         return str(problem)
     first = problem.errors()[0]

@@ -19,7 +19,7 @@ MAX_ROUNDS = 96
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")
 ]
-# what is measured where neither the option nor a matrix says otherwise is told by `show_default`
+# `show_default` names what is measured if neither the option nor a matrix sets it
 ToleranceOption = Annotated[
     list[str] | None, typer.Option(metavar="NAME=ATOL[,RTOL]", help="Tolerance of one output; repeat.")
 ]
@@ -67,7 +67,7 @@ def _refuse_axis_of_matrix(ctx: typer.Context, values: list[str] | None) -> None
         )
 
 
-# what `bench` takes as options, typed for a command that has a matrix
+# options of `bench` that a command with a matrix refuses, with a hint to write them into the matrix
 AxesOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -151,7 +151,7 @@ def split_list(text: str) -> list[str]:
 
 
 def check_rounds(rounds: int | None, budget: Budget) -> None:
-    """Raise Usage if a budget does not allow this number of rounds. None: --rounds was not given."""
+    """Raise Usage if a budget does not allow this number of rounds. None: --rounds was not given, which is allowed."""
     if rounds is None:
         return
     if budget is Budget.GLANCE:
@@ -188,13 +188,14 @@ def parse_judging(recipe: str, judge: str, evaluation: Path | None) -> Judging:
 
 
 def _check_file(path: Path | None) -> Path | None:
-    """Refuse an option in place of a file: where --json FILE lacks its FILE, the next option would be taken for it."""
+    """Refuse a FILE that looks like an option: if --json lacks its FILE, typer takes the next option as the file."""
     if path is not None and str(path).startswith("--"):
         raise typer.BadParameter(f"needs a FILE (- is stdout), and {path} follows it.", param_hint="--json")
     return path
 
 
-# one rule: a command that measures writes a file beside what it shows, a command that answers prints JSON in its place
+# a command that measures shows a table and also writes JSON to a file (DocumentOption); a command that only answers
+# prints JSON in place of text (JsonOption)
 DocumentOption = Annotated[
     Path | None,
     typer.Option(

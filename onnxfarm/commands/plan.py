@@ -24,7 +24,7 @@ from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
 from onnxfarm.remote.uploads import Bundle, upload_and_inspect
 
-# how many of the points that are refused for the same reason are named
+# at most this many of the points that are refused for the same reason are named
 NAMED_POINTS = 4
 
 

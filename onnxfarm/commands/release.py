@@ -1,4 +1,4 @@
-"""`onnxfarm release`: what a release made slower or wrong, on which models and nodes of a farm."""
+"""`onnxfarm release RELEASE`: shows on which models and nodes of a farm a release is slower or wrong."""
 
 from collections.abc import Iterable
 from typing import Annotated

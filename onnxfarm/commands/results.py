@@ -1,4 +1,4 @@
-"""`onnxfarm results RUN`: the cells and comparisons of a run, shown or written as JSON or CSV."""
+"""`onnxfarm results RUN`: shows the cells and comparisons of a run, or writes them as JSON or CSV."""
 
 from pathlib import Path
 from typing import Annotated

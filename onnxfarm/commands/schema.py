@@ -1,4 +1,4 @@
-"""`onnxfarm schema bench`: the JSON Schema of a document, for validators, editors and generators of types."""
+"""`onnxfarm schema NAME`: prints the JSON Schema of a document, for validators, editors and generators of types."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated

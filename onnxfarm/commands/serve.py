@@ -1,4 +1,4 @@
-"""`onnxfarm serve`: a whole farm on this machine, with a node."""
+"""`onnxfarm serve`: runs a whole farm on this machine, with a node."""
 
 from pathlib import Path
 from typing import Annotated

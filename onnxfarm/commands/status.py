@@ -39,7 +39,7 @@ def status(
                 follow_run(client, run, console=Console(stderr=True))
             one_run = client.ask(operations.RUN, run=run)
             answer, shown_run = one_run.json, one_run.parsed
-            # the sentence may be the same as the progress
+            # print the sentence only once if it is the same as the progress
             sentences = dict.fromkeys((f"{make_progress(shown_run).words}.", shown_run.sentence))
             texts = " ".join(filter(None, sentences))
             show = f"Run {shown_run.id}: {format_status(shown_run)}, {texts}\n{shown_run.url}"

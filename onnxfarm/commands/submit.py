@@ -115,7 +115,8 @@ def _warn_of_calibration(version: VersionOut, *, console: Console) -> None:
 def read_matrix(source: str | None) -> dict[str, object] | None:
     """Read a matrix into plain values for the API. None stays None.
 
-    `source`: the path of a file, - for stdin, or JSON text. Raises Usage, with the wrong key or value.
+    `source`: the path of a file, - for stdin, or JSON text. Raises Usage if it cannot be read, or with the wrong key or
+    value.
     """
     if source is None:
         return None
@@ -135,7 +136,7 @@ def read_matrix(source: str | None) -> dict[str, object] | None:
 def _parse_matrix(text: str) -> dict[str, object]:
     """Parse a matrix. Raises MatrixProblem.
 
-    The rules that check its keys need numpy. Where it is not installed, the farm checks them.
+    The rules that check a matrix need numpy. If numpy is not installed, only the farm checks the keys and values.
     """
     try:
         from farm.rules.matrices import matrix

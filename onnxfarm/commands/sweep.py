@@ -81,7 +81,7 @@ def sweep(  # noqa: PLR0913  every option of the command
 
 
 def _choose_releases(distribution: str, ort: str, reference: str, *, home: Path) -> tuple[list[str], str]:
-    """Return the releases to measure, in their order, and the reference release. Raises Usage."""
+    """Return the releases to measure, in order, and the reference, by default the newest of them. Raises Usage."""
     if distribution not in EVERY_DISTRIBUTION:
         raise Usage(f"--distribution: {choice_sentence('distribution', distribution, EVERY_DISTRIBUTION)}")
     published = list_releases(distribution, home=home)
@@ -96,7 +96,7 @@ def _choose_releases(distribution: str, ort: str, reference: str, *, home: Path)
 
 
 def show(swept: Mapping[str, Any], *, console: Console) -> None:
-    """Print a document `onnxfarm.sweep/1` for people: a sentence for each line of it, and what explains its changes."""
+    """Print a document `onnxfarm.sweep/1` for people: for each line a sentence, and what explains its changes."""
     for line in swept["lines"]:
         changes = [f"  {point['after']}: {point['explanation']}" for point in line["turns"] if point["explanation"]]
         print_lines("", str(line["sentence"]), *changes, console=console)

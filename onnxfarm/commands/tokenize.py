@@ -1,4 +1,4 @@
-"""`onnxfarm tokenize MODEL`: converts texts to token ids with the model's own tokenizer, as a file for `--prompts`."""
+"""`onnxfarm tokenize MODEL`: converts texts to token ids with the model's tokenizer, as a file for `--prompts`."""
 
 import shutil
 import tempfile

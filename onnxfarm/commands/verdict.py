@@ -2,12 +2,13 @@
 
 The file, `onnxfarm.verdict/1` (the key `schema` may be left out), is one of
 
-    {"pairs": [[old, new], …]}               a process launch of each arm in every pair, in time order
+    {"pairs": [[old, new], …]}               each pair has a process launch of each arm; pairs are in time order
     {"old": […], "new": […]}                 as many launches of each arm, not measured side by side
-    {"comparisons": [one of the above, …]}   many in one call
+    {"comparisons": [one of the above, …]}   many comparisons in one call
 
-with all samples in one unit, whichever it is. The answer has the same form. In a list, `holds_across` says of each
-`slower` or `faster` whether it also holds by Benjamini-Hochberg over the whole list, as it should of a single matrix.
+All samples have the same unit, whichever it is. The answer has the same form. In a list, `holds_across` says whether a
+verdict `slower` or `faster` still holds after the correction by Benjamini and Hochberg over the whole list. The list
+should have the comparisons of a single matrix.
 """
 
 import dataclasses
@@ -64,7 +65,11 @@ def verdict(
 
 
 def judge(entries: Sequence[Pairs | Arms], *, margin: float) -> list[Comparison]:
-    """Judge comparisons by the rules that alerts use, in the same order. Raises Usage for a wrong margin."""
+    """Judge comparisons by the rules that alerts use. The results have the order of `entries`.
+
+    `margin`: changes up to this fraction count as equal. Raises Usage for a wrong margin, and Infrastructure if a
+    package is missing.
+    """
     with require_extra("node"):
         from farm.rules.comparing import verdicts
     try:

@@ -1,4 +1,4 @@
-"""`onnxfarm watch add|list|run|pause|resume|remove`: models that a farm measures again when something is new."""
+"""`onnxfarm watch add|list|run|pause|resume|remove`: manages watches, whose models a farm measures again by itself."""
 
 import json
 import time
@@ -181,7 +181,7 @@ def _set_active(watch: str, server: str | None, *, is_active: bool) -> None:
 def _follow_rounds(
     client: Client, watch_id: int, round_ids: set[int], *, minutes: float | None, poll_s: float = POLL_S
 ) -> ApiAnswer[list[RoundOut]]:
-    """Follow rounds until all are judged, and return them. It shows the progress of the first run that is measured.
+    """Follow rounds until all are judged, and return them. Shows the progress of the first run that is still open.
 
     Raises TimedOut after `minutes`; None: no limit.
     """

@@ -214,7 +214,7 @@ class Follower:
 
 @contextmanager
 def follow_blocks(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterator[Follower]:
-    """Yield a follower for these blocks: a bar on a terminal, else lines. It repeats the activity if nothing changes."""
+    """Yield a follower for these blocks: a bar on a terminal, else lines. It repeats an unchanged activity."""
     columns = (
         SpinnerColumn(),
         TextColumn("runs"),
