@@ -7,7 +7,7 @@ from onnxfarm.problems import Usage
 
 _SET = re.compile(r"test_data_set_(\d{1,3})")
 _INPUT = re.compile(r"input_(\d{1,4})\.pb")
-# fewer samples give unreliable ranges; more than GOOD_SAMPLES change little
+# fewer than MIN_SAMPLES give unreliable ranges; more than GOOD_SAMPLES change little
 MIN_SAMPLES, GOOD_SAMPLES = 100, 500
 
 CALIBRATION_HELP = "Samples for int8-qdq and int8-qoperator: inputs by name, or a folder of test_data_set_*."

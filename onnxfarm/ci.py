@@ -36,7 +36,7 @@ SHA = re.compile("[0-9a-f]{40,64}")
 USAGE_ERROR = 2
 # endings of files that cannot be a model's external data
 NO_WEIGHTS = (".onnx", ".npz", ".zip", ".md")
-# the gate's process has this long to end; GitHub kills the processes of a cancelled job after 10 s
+# how long the gate's process has to end, because GitHub kills the processes of a cancelled job after 10 s
 GRACE_S = 4
 CANCEL_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 MAX_BRANCH_CHARACTERS = 255
@@ -221,7 +221,7 @@ def _fetch_missing_files(model: str, against: str) -> None:
     path = Path(model)
     with contextlib.suppress(OSError):
         if git_models.is_lfs_pointer(path):
-            # the whole folder, because the external data are beside the model
+            # fetch the whole folder, because it holds the external data too
             folder = "" if path.parent == Path() else f"{path.parent.as_posix()}/"
             _run_git("lfs", "pull", f"--include={folder}*")
 
@@ -370,7 +370,7 @@ def _make_mark(model: str, environment: Mapping[str, str]) -> str:
     The comment holds a digest of the model and options, because a name such as `-->` could end the HTML comment.
     """
     settings = [model, *(environment.get(f"GATE_{name}", "") for name in ("RUNTIMES", "SERVER"))]
-    # two gates of one model differ by their options
+    # two gates of the same model may differ by their options
     settings += filter(None, [environment.get("GATE_OPTIONS")])
     return f"<!-- onnxfarm gate {hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]} -->"
 

@@ -141,7 +141,7 @@ def _make_cell_table(document: Document, cells: Sequence[Cell], varying: Sequenc
     first, *further = (TOKEN_COLUMNS if all(map(prefills.is_generated, cells)) else FIGURE_COLUMNS).items()
     columns = [first, *((titles.CALLS[call], metric) for call, metric in other_calls.items())]
     columns += [*([(BY_CLOCK, JUDGED)] * is_by_cpu), *further]
-    # the cells whose figure is processor time in a column that has both
+    # by column: the cells whose figure is processor time, if other cells have times by the clock
     by_cpu: dict[str, Collection[str]] = {}
     for name, metric in columns:
         by_cpu[name] = () if name == BY_CLOCK else times.find_processor_exceptions(metric.name, cells)
@@ -243,7 +243,7 @@ def _show_inputs(cells: Sequence[Cell], *, console: Console) -> None:
 def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> None:
     """Print why cells were not measured, and what to do. A reason that is in `opening` is not repeated."""
     reasons = {cell.id: cell.reason for cell in cells}
-    # an A/A copy is listed only where its cell ended otherwise
+    # list an A/A copy only if it ended otherwise than its cell
     without_twins = [cell for cell in cells if cell.twin_of is None or cell.reason != reasons.get(cell.twin_of)]
     for reason, alike in refusals.group_by_reason(without_twins).items():
         shared = [axis for axis in _find_varying(cells) if len({_format_axis(axis, cell) for cell in alike}) == 1]
@@ -274,7 +274,7 @@ def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
                     f"≠ {cell.id} against {other.id} ({other.runtime}): {pair.text}{_describe_divergence(pair)}"
                 )
     for cell in cells:
-        # quantisation enlarges tiny differences, so a quantised cell is judged by the reference only
+        # quantisation enlarges tiny differences, so those of quantised cells are not listed
         if cell.unoptimised and cell.unoptimised.verdict == "fail" and not recipes.is_quantised(cell.precision):
             lines.append(f"≠ {cell.id} against no optimisations: {cell.unoptimised.text}")
     if (more := len(lines) - MAX_DIFFERENCES) > 0:

@@ -11,7 +11,7 @@ from farm.rules.presenting import tables
 from farm.rules.wording.vocabulary import WRONG, sign_of, with_mark
 from onnxfarm.outputs import make_table
 
-# by the tone of a word
+# the style of a text by its tone; other tones have no colour
 COLOURS = {"slower": "bold yellow", "faster": "cyan", "bad": "red"}
 # the width to which a column may fold, and the gap between two columns
 MIN_FOLDED_WIDTH, GAP = 24, 2

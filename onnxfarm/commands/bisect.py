@@ -29,7 +29,7 @@ from onnxfarm.outputs import make_console, print_lines, write_json
 from onnxfarm.problems import Usage, exit_with_problem, require_extra
 from onnxfarm.subject import Subject
 
-# searched for unless --for names a kind or a metric
+# the kinds of change that are searched for unless --for names a kind or a metric
 DEFAULT_KINDS = [key for key, kind in KINDS.items() if kind.compare is not None]
 
 

@@ -28,7 +28,7 @@ class ComparisonSettings:
 
     @property
     def has_measuring_options(self) -> bool:
-        # of these settings, only `home` may be given with two files of `bench`, which are not measured
+        """Whether any setting except `home` is given. Two files of `bench` allow none, because nothing is measured."""
         return self != ComparisonSettings(axes=dict.fromkeys(self.axes), home=self.home)
 
 

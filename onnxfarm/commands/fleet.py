@@ -362,7 +362,7 @@ def _order(client: Client, node: NodeOut, order_name: str) -> NodeOut:
 def _resume(client: Client, node: NodeOut) -> NodeOut:
     """End a node's pause, and resume it if it was drained or quarantined. Return the changed node.
 
-    The farm refuses to resume an active node, so a node that was only paused is not resumed in addition.
+    The farm refuses to resume an active node, so a node that was only paused is not resumed.
     """
     was_paused = parse_settings(node).is_paused
     if was_paused:

@@ -287,14 +287,14 @@ def _add_base(request: GateRequest, against: str, place: _Place, folder: Path) -
     if is_version and place.server is not None:
         return replace(request, base_version=against)
 
-    # get the file
+    # get the base as a file
     new_files = list_model_files(new)
     if against.startswith(git_models.PREFIX):
         path = git_models.check_out_model(against, model=new, folder=folder)
     elif is_version:
         path = download_version(against, folder=folder)
 
-    # refuse to measure the same model twice
+    # there is nothing to compare if both are the same model
     old_files = list_model_files(path)
     pairs = zip(old_files, new_files, strict=False)
     if len(old_files) == len(new_files) and all(filecmp.cmp(*pair, shallow=False) for pair in pairs):

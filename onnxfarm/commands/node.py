@@ -1,4 +1,4 @@
-"""`onnxfarm node enroll|start|status|runtimes|install-service`: makes and runs this machine as a node of a farm."""
+"""`onnxfarm node enroll|start|status|runtimes|install-service`: makes this machine a node of a farm, and runs it."""
 
 import os
 import shlex

@@ -94,7 +94,7 @@ class Measurer:
     timings_dir: Path | None = None
     # measures a block, or only judges it on labelled data
     execute: Execute = execute_block
-    # packages that may be installed beside the known distributions
+    # packages that are allowed as runtimes in addition to the known distributions
     allowed_packages: frozenset[str] = frozenset()
     # the user's function that judges in place of a recipe
     judge: JudgeFile | None = None

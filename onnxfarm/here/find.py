@@ -53,7 +53,7 @@ def run_race(bench: Bench, space: Matrix, request: RaceRequest) -> Found:
     ends_at = bench.clock() + 60.0 * request.minutes
     plan = bench.plan(space)
 
-    # who takes part
+    # find the settings that take part
     contenders, refused = split_contenders(plan, space, request.goal)
     if why := explain_no_race(contenders, refused):
         raise Usage(why)
@@ -68,7 +68,7 @@ def run_race(bench: Bench, space: Matrix, request: RaceRequest) -> Found:
         contenders,
         request.goal,
         request.limits,
-        # a block of a slow model has room for fewer settings
+        # a block of a slow model has room for fewer settings, so take the size that the plan found
         max_in_block=max(len(block.arms) for block in plan.blocks),
         fits=lambda matrix: fits_in(bench.plan(matrix), seconds_left()),
         time_left=lambda: seconds_left() / (60.0 * request.minutes),

@@ -27,7 +27,7 @@ WAIT_EVERY_S = 60.0
 WAITING = "waiting. "
 # the number of processes of an arm before its rounds: a check and a first trace
 CHECKS = 2
-# activities of a block that is being measured, which get no line of their own
+# the first words of activities of measuring, which get no line of their own
 MEASURING = ("checking", "tracing", "trace", "round", "evaluating")
 Clock = Callable[[], float]
 
@@ -48,7 +48,7 @@ class Estimate:
     def start_block(self, number: int) -> None:
         """Go on to the block with this number, from 1. Its time counts from `start_clock` on, after its preparation."""
         if self._number:
-            # the pace of the block before is the best guess for the later ones
+            # the pace of the last block is the best guess for the later blocks
             last = self._measure_progress()
             self._ended = [replace(last, ends=[last.rounds], after_s=0.0, since_s=0.0)]
         self._number, self._began, self._rounds = number, None, []
@@ -112,7 +112,7 @@ class Follower:
         self._console = console
         self._bar = bar
         self._clock = clock
-        # the processes of each arm: its checks, and one a round
+        # each arm has processes for its checks, and one per round
         self._total = sum(len(block.arms) * (CHECKS + block.min_rounds) for block in blocks)
         self._task = bar.add_task("", total=self._total) if bar else TaskID(0)
         self._estimate = Estimate(blocks, clock=clock)

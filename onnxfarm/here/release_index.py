@@ -45,7 +45,7 @@ def find_unknown_runtimes(runtimes: Iterable[Runtime], *, home: Path) -> tuple[R
     """
     unknown: list[Runtime] = []
     for runtime in dict.fromkeys(runtimes):
-        # a build of the user's own
+        # builds that the user imported, or that the user's own index has
         if wheels.find_wheel(runtime, home / WHEELS) is not None:
             unknown.append(runtime)
             continue
@@ -53,7 +53,7 @@ def find_unknown_runtimes(runtimes: Iterable[Runtime], *, home: Path) -> tuple[R
             unknown.append(_download_from_user_index(runtime, home=home))
             continue
 
-        # a public release
+        # public releases
         listing = load_listing(runtime.distribution, home=home)
         check_not_yanked(runtime, listing)
         sentence = unknown_sentence(runtime)
@@ -179,7 +179,7 @@ def list_releases(distribution: str, *, home: Path, with_prereleases: bool = Fal
     offered = {version for version in listing.offered if with_prereleases or not is_prerelease(version)}
     known_here = set(ONNXRUNTIME) if distribution == "onnxruntime" else set()
     last = max(known_here, key=release_order, default="0")
-    # an older release that this version does not know was yanked
+    # an older release that this version does not know was yanked, so only newer ones are added
     newer = {version for version in offered if release_order(version) > release_order(last)}
     return sorted((known_here | newer) - listing.yanked.keys(), key=release_order)
 

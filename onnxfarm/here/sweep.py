@@ -117,7 +117,7 @@ def _make_axis(**settings: object) -> dict[str, object]:
 
 
 def _make_trace(line: JsonObject, index: int) -> dict[str, object]:
-    # a release that was not measured has no value, which breaks the line
+    # a release that was not measured has no value, so the line has a gap there
     points = line["points"]
     return {
         "type": "scatter",

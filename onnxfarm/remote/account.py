@@ -104,7 +104,7 @@ def _split_address(address: str) -> SplitResult | None:
     """Return the parts of an address; None for an invalid one such as http://[::1 or https://farm.example:eight."""
     try:
         parts = urlsplit(address)
-        # raises for an invalid port
+        # reading the port raises ValueError if it is invalid
         _ = parts.port
     except ValueError:
         return None

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from farm.rules.planning.plans import Plan
 
 API = "/api/v1"
-# the farm answers an upload once it is on disk, which takes long
+# the farm answers an upload only after storing it, which may take long
 TIMEOUT = httpx2.Timeout(connect=10.0, read=120.0, write=120.0, pool=10.0)
 
 ACCEPTED = 202
@@ -252,7 +252,7 @@ class Client:
         server, pieces = self.account.server, self._piece_bytes
         sender = Sender(self._http, server=server, sleep=self._sleep, progress=progress, piece_bytes=pieces)
         other_fields = dict(fields)
-        # the team is set when an upload begins
+        # the team is set when an upload begins, not when it is completed
         team = other_fields.pop("team", "")
         parts = []
         for upload in uploads:

@@ -25,7 +25,7 @@ from farm.contract.version import MEASURE_TASK, name_node_queue
 from onnxfarm.testing.http import Request, Response, Server
 
 Body = TypeVar("Body", bound=BaseModel)
-# called with the address and the JSON of a request; returns a status and JSON, or None to let the farm answer
+# a function of a request's address and JSON; it returns a status and JSON, or None to let the farm answer
 Instead = Callable[[str, Mapping[str, object]], "tuple[int, Mapping[str, object] | None] | None"]
 
 NODE_ID = "7"

@@ -21,7 +21,7 @@ CPU = "CPUExecutionProvider"
 # the number of inferences in each made-up sample
 TIMINGS = 50
 
-# (cell, round) → the p50 in milliseconds
+# a function of a cell and the number of a round, which returns the p50 in milliseconds
 Latency = Callable[[CellSpec, int], float]
 
 

@@ -15,7 +15,7 @@ from farm.contract.cells import Runtime
 from worker.agent.installation.runtimes import MARKER, Installed, measure_disk_bytes
 
 CPU = "CPUExecutionProvider"
-# the type as ONNX Runtime writes it, and the dimensions: numbers, or names whose sizes the inputs give
+# the type as ONNX Runtime writes it, and the dimensions: numbers, or names whose sizes come from the inputs
 Tensor = tuple[str, Sequence[int | str]]
 
 _STAND_IN = Path(__file__).with_name("stand_in.py")
@@ -111,7 +111,7 @@ def _make_environment(place: Path) -> Path:
     version = platform.python_version()
     (place / "pyvenv.cfg").write_text(f"home = {python.parent}\nversion = {version}\n")
     numpy_folder = Path(np.__file__).parent
-    # linked rather than copied: numpy has tens of megabytes
+    # numpy is linked rather than copied, because it has tens of megabytes
     for source in (numpy_folder, numpy_folder.with_name("numpy.libs")):
         if source.is_dir():
             shutil.copytree(
