@@ -227,7 +227,7 @@ def _fetch_missing_files(model: str, against: str) -> None:
 
 
 def _find_base_commit(forge: Forge, environment: Mapping[str, str]) -> str:
-    """Return the commit to compare with, if the model has the same path there; may be a branch or tag.
+    """Return the commit, branch or tag to compare with, if the model has the same path there.
 
     Empty if the gate compares two runtimes, a file, a version of a farm or another path, or if there is no base.
     """

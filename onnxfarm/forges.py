@@ -105,7 +105,7 @@ class Forge(Protocol):
 
     `base_commit`: the commit to compare with. `branch` and `commit`: what the job runs for. `pull_request_head`: the
     newest commit of the pull request's own branch. `comment_problem`: a sentence about why the job cannot write
-    comments; empty if it can. The first four are empty if the job has no such commit or branch.
+    comments; empty if it can. The other four are empty if the job has no such commit or branch.
     """
 
     base_commit: str

@@ -225,7 +225,7 @@ def catch_stop_signals(
     """Catch signals inside the `with`, and yield a function that returns True once one has come.
 
     A measurement can then end properly, and what was measured is not lost. In a thread other than the main one, no
-    signal is caught, and the function returns False.
+    signal is caught, and the function always returns False.
     """
     stop = threading.Event()
     # Python lets only the main thread set handlers
