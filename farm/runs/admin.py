@@ -1,4 +1,4 @@
-"""Runs in Django's admin, to look at; orders go through the services."""
+"""Shows runs in Django's admin, for inspection: changes go through the services."""
 
 from django.contrib import admin
 

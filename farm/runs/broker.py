@@ -1,6 +1,6 @@
-"""What Celery does not offer of its broker: the lengths of queues, and waking the long polls of the gateways.
+"""Adds what Celery does not offer of its broker: the lengths of queues, and waking the gateways' long polls.
 
-Nothing here decides anything. If the broker is not Redis, or does not answer, queues count as empty and nobody is
+No decision depends on these answers. If the broker is not Redis, or does not answer, queues count as empty and nobody is
 woken: a block is then found by the next long poll.
 """
 

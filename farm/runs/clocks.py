@@ -1,4 +1,4 @@
-"""The monotonic clock, which no administrator, NTP or daylight saving moves, with the boot that it counts from."""
+"""Reads the monotonic clock, which no administrator or NTP moves, together with the boot from which it counts."""
 
 import time
 from functools import cache
@@ -13,7 +13,7 @@ class MonotonicTime(NamedTuple):
     boot: str
 
     def since(self, seconds: float, boot: str) -> float | None:
-        """Return the seconds since an earlier moment; None if that was of another boot or machine."""
+        """Return the seconds since an earlier moment; None if that was another boot or machine, or is unknown."""
         return self.seconds - seconds if boot == self.boot and boot else None
 
 

@@ -1,4 +1,4 @@
-"""Direct lines: a node in the farm's own network reads its messages from the broker itself, as a user of the broker.
+"""Opens direct lines: a node in the farm's own network reads its messages from the broker itself, as its user.
 
 The broker ensures that the user can only wait for the node's own messages. So it has to be Redis or Valkey ≥ 6, with
 its `default` user switched off or protected.
@@ -22,8 +22,8 @@ def open_line(node_id: str, queues: Iterable[str], *, host: str = "") -> str:
     """Create the node's user at the broker, or give it a new secret; return the broker's address with that secret.
 
     The secret is stored nowhere else. `host` is the broker's host and port as the node reaches them, empty if they
-    are the farm's own; that of a broker on a Unix socket begins with `unix://`. Raises Invalid if the broker does
-    not answer or has no users.
+    are the farm's own. The address of a broker on a Unix socket begins with `unix://`. Raises Invalid if the broker is
+    not Redis, does not answer or refuses the command.
     """
     secret = secrets.token_urlsafe(32)
     keys = [f"~{queue}" for queue in sorted(set(queues))]

@@ -44,12 +44,12 @@ class BlockState(models.TextChoices):
     """waiting → queued → leased → reported → done; failed or cancelled from the first three."""
 
     WAITING = "waiting"  # for its variants and inputs, and for its turn under `max-parallel`
-    # rung every few seconds until claimed; each time it is queued its attempt number grows, which fences off older
-    # holders
+    # its hint is sent again every few seconds until a node claims it; each time it is queued its attempt number grows,
+    # which fences off nodes that held it before
     QUEUED = "queued"
     LEASED = "leased"  # one node measures it, as long as its heartbeats extend the lease and its limits allow
-    # its node has reported everything, or it was stopped after a round, and its node is free; until a worker settles
-    # it, it is not claimed, stopped or continued
+    # its node has reported everything, or it was stopped after a round, and the node is free again; until a worker has
+    # settled the block, it cannot be claimed, stopped or continued
     REPORTED = "reported"
     DONE = "done"  # settled, with documents and comparisons
     FAILED = "failed"  # the third failure, the twelfth attempt without a result, or nothing of it can be prepared
@@ -107,7 +107,7 @@ BLOCK_ARROWS: dict[BlockState, tuple[BlockState, ...]] = {
     BlockState.QUEUED: (BlockState.WAITING, BlockState.LEASED, BlockState.DONE),
     BlockState.LEASED: (BlockState.QUEUED,),
     BlockState.REPORTED: (BlockState.LEASED,),
-    # queued or leased → done: the rounds it was to go on for will not be measured
+    # queued or leased → done: a block that was to measure more rounds keeps its earlier ones
     BlockState.DONE: (BlockState.QUEUED, BlockState.LEASED, BlockState.REPORTED),
     BlockState.FAILED: (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED),
     BlockState.CANCELLED: (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED),
@@ -120,7 +120,7 @@ RUN_ARROWS: dict[RunState, tuple[RunState, ...]] = {
 }
 
 OPEN_BLOCKS = (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED)
-# until they are over, their run is not
+# a run is not over while one of its blocks has one of these states
 UNSETTLED_BLOCKS = (*OPEN_BLOCKS, BlockState.REPORTED)
 ENDED_BLOCKS = (BlockState.DONE, BlockState.FAILED, BlockState.CANCELLED)
 

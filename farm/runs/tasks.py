@@ -46,7 +46,7 @@ def tick() -> None:
 @shared_task(name="runs.retain")  # type: ignore[untyped-decorator]
 @ticking("runs.retain")
 def retain() -> None:
-    """Remove what the teams' retention rules name, once a day for each team, and browsers' sessions that ended."""
+    """Remove what the teams' retention rules name, once a day for each team, and expired browser sessions."""
     delete_expired_sessions()
     if removed := services.retain():
         log.info("retention removed %d runs' timings, traces, compiled models and models", removed)

@@ -21,8 +21,9 @@ class Attempt(models.Model):
     state = models.CharField(max_length=10, choices=AttemptState.choices, default=AttemptState.LEASED)
     token_digest = models.CharField(max_length=64, unique=True)
     first_round = models.PositiveSmallIntegerField(default=0)
-    # seconds of timed inference reported so far, and when it began by which machine's monotonic clock
+    # seconds of timed inference that were reported so far
     timed_s = models.FloatField(default=0.0)
+    # when the attempt began by a monotonic clock, and the boot of the machine whose clock that was
     began_at_s = models.FloatField(default=0.0)
     began_boot = models.CharField(max_length=40, blank=True, default="")
     # characters of all its stored reports

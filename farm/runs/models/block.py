@@ -37,7 +37,7 @@ class Block(models.Model):
     failures = models.PositiveSmallIntegerField(default=0)
     # what its cells ask for, in words
     hardware = models.CharField(max_length=200)
-    # get its messages, unless it is pinned to a node
+    # the queues that get its messages, unless it is pinned to a node
     queues = models.JSONField(default=list)
     # the node that the matrix names, or that measured the earlier rounds
     only_node = models.ForeignKey(Node, models.SET_NULL, null=True, blank=True, related_name="+")
@@ -45,7 +45,7 @@ class Block(models.Model):
     device = models.CharField(max_length=64, blank=True, default="")
     lease_expires_at = models.DateTimeField(null=True, blank=True)
     beats = models.PositiveIntegerField(default=0)
-    # a sweep that found the lease expired: at which beat, when by which machine's monotonic clock
+    # when a sweep found the lease expired: the count of beats, a monotonic clock's time, and that machine's boot
     suspected_beat = models.PositiveIntegerField(null=True, blank=True)
     suspected_at_s = models.FloatField(default=0.0)
     suspected_boot = models.CharField(max_length=40, blank=True, default="")
@@ -56,7 +56,7 @@ class Block(models.Model):
     max_rounds = models.PositiveSmallIntegerField(default=8)
     first_round = models.PositiveSmallIntegerField(default=0)
     rounds = models.PositiveSmallIntegerField(default=0)
-    # how long the runs of its arms may take, how it is compared: a farm.rules.planning.plans.PlannedBlock
+    # a farm.rules.planning.plans.PlannedBlock: how long its arms may run, and how they are compared
     plan_json = models.JSONField(default=dict)
     reason_code = models.CharField(max_length=40, blank=True, default="")
     reason_text = models.TextField(blank=True, default="")
@@ -87,7 +87,7 @@ class Block(models.Model):
 
     @property
     def versions(self) -> "list[Version]":
-        """The versions that the block measures side by side, the run's own last; mostly only that one."""
+        """The versions that the block measures side by side, the run's own last and usually the only one."""
         is_of_several = any("model" in arm.positions for arm in self.plan.arms)
         return self.run.versions if is_of_several else [self.run.version]
 
@@ -130,7 +130,7 @@ class Block(models.Model):
         It is not available under another attempt number, or if only another node may continue it. Raises
         django.db.IntegrityError where the node's machine measures another block.
         """
-        # without a node and with earlier rounds: the one that has them was deleted
+        # a block with earlier rounds but no node has lost the node that measured them, so no node may continue it
         mine = Q(only_node=None, first_round=0) | Q(only_node=node)
         moved = self._move(
             BlockState.LEASED,
@@ -156,7 +156,7 @@ class Block(models.Model):
     def report(self, reason: Reason | None = None) -> bool:
         """Mark a leased block as reported, to be settled; return False if it is not leased under this attempt.
 
-        `reason` says why it was stopped early; None is a block measured to its end.
+        `reason` says why it was stopped early; None means that it was measured to its end.
         """
         # overwrites the reason of an earlier stop
         reasons = {"reason_code": reason.code if reason else "", "reason_text": reason.text if reason else ""}
@@ -181,7 +181,7 @@ class Block(models.Model):
         return moved
 
     def keep_rounds(self, text: str) -> bool:
-        """Mark an open block, which was to go on, as done with the rounds it had before; return False for another.
+        """Mark an open block that was to measure more rounds as done with its earlier ones; return False for any other.
 
         `text` is written to the run's log.
         """

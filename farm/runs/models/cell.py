@@ -11,15 +11,15 @@ from farm.runs.models.run import Beside, Run
 STATUSES = [(status.value, status.value) for status in CellStatus]
 
 
-# what the name of a twin, which the farm added, has after its cell's name
+# the name of a twin, which the farm adds itself, is its cell's name with this suffix
 TWIN_SUFFIX = f".{TWIN}"
 
 
 def match_arms(run: "Run | int", *names: str, of: str = "") -> models.Q:
     """Make the filter for the arms of a run with these names; `of` is the lookup path to the arm, such as `arm__`.
 
-    It names their cells too, since the index is on run and cell name. Many runs have a cell `c1`: asked for the names
-    of arms alone, PostgreSQL would read millions of arms.
+    The filter includes the names of their cells, since the index is on run and cell name. Many runs have a cell `c1`:
+    by the names of arms alone, PostgreSQL would read millions of arms.
     """
     cells = {name.removesuffix(TWIN_SUFFIX) for name in names}
     return models.Q(
@@ -74,7 +74,7 @@ class Cell(Ending):
     opset = models.CharField(max_length=16, blank=True)
     threads = models.PositiveIntegerField(null=True)
     hardware = models.CharField(max_length=64)
-    # of a refused cell: a WayOut; null: none was known, or it was planned before 26 November 2026
+    # a WayOut for a refused cell; null if none was known, or the cell was planned before 26 November 2026
     way_out = models.JSONField(null=True, blank=True)
 
     class Meta:

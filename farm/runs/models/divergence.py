@@ -13,7 +13,8 @@ from farm.runs.states import OPEN_BLOCKS, DivergenceState
 class Divergence(models.Model):
     """A question: where an arm begins to differ from another arm, or from the CPU without optimisations.
 
-    It is open while its node can still answer; `document` is the answer, None before that.
+    `is_open` is true while it waits for an answer and its block is open, so that the node can still answer. `document`
+    is the answer, or None.
     """
 
     arm = models.ForeignKey(Arm, models.CASCADE, related_name="divergences")

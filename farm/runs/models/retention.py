@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from farm.accounts.models import Team
 
-# days after which branches' versions are removed where a team has no rule
+# days after which versions of branches are removed in a team without a rule
 BRANCHES_DAYS = 30
 
 
@@ -21,9 +21,9 @@ class RetentionRule(models.Model):
     traces_days = models.PositiveSmallIntegerField(null=True, blank=True)
     models_days = models.PositiveSmallIntegerField(null=True, blank=True)
     branches_days = models.PositiveSmallIntegerField(null=True, blank=True, default=BRANCHES_DAYS, db_default=30)
-    # nothing is removed before, so that the rule can still be changed
+    # nothing is removed before this time, so that the rule can still be changed
     acts_from = models.DateTimeField()
-    # when all that was due had last been removed
+    # when the rule last finished removing everything that was due
     acted_at = models.DateTimeField(null=True, blank=True)
     changed_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     changed_at = models.DateTimeField(default=timezone.now)

@@ -24,13 +24,14 @@ class RunQuerySet(OwnedQuerySet["Run"]):
 class Run(models.Model):
     """A set of blocks that measure one matrix.
 
-    `start` and `finish` return False, and change nothing, if RUN_ARROWS does not allow the change of state.
+    `start` and `finish` return False, and change nothing, if RUN_ARROWS does not allow the change of state. `log` and
+    `touch` raise the revision in the row only; this object keeps the revision that it had.
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="runs")
     version = models.ForeignKey("registry.Version", models.PROTECT, related_name="runs")
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="runs")
-    # the token that may only gate and started it
+    # the token that started it, if that may only run gates
     gate = models.ForeignKey("accounts.Token", models.SET_NULL, null=True, blank=True, related_name="+")
     reason = models.CharField(
         max_length=12, choices=RunReason.choices, default=RunReason.ASKED, db_default="", blank=True
@@ -42,7 +43,7 @@ class Run(models.Model):
     outcome = models.CharField(max_length=10, choices=RunOutcome.choices, default=RunOutcome.OPEN, blank=True)
     # how it ended
     sentence = models.CharField(max_length=1000, blank=True)
-    # what it found, a moment later, with `is_concluded`
+    # what it found; written together with `is_concluded`, a moment after it finished
     headline = models.TextField(blank=True, default="")
     # figures of the headline for lists (farm.rules.presenting.key_results.KeyResult); null until they are known
     lead = models.JSONField(null=True, blank=True)
@@ -54,12 +55,12 @@ class Run(models.Model):
     # grows with every change, so that readers can ask cheaply whether there is anything new
     revision = models.PositiveBigIntegerField(default=1)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    # when its first block was claimed; of runs of before 26 November 2026, when they were asked for
+    # when its first block was claimed; for runs from before 26 November 2026, when they were asked for
     started_at = models.DateTimeField(null=True, blank=True)
-    # when more rounds were asked for, which is its place in the queue from then on
+    # when more rounds were asked for; from then on, this time decides its place in the queue
     resumed_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
-    # by the team's retention rule; traces and timings that are still there then are being removed
+    # when the team's retention rule began to remove them; the removal may still be going on
     timings_removed_at = models.DateTimeField(null=True, blank=True, editable=False)
     traces_removed_at = models.DateTimeField(null=True, blank=True, editable=False)
 
@@ -71,7 +72,7 @@ class Run(models.Model):
             models.Index(fields=["state", "is_concluded"]),
             # the newest run of a version
             models.Index(fields=["version", "-id"], name="runs_of_a_version"),
-            # asked for every second
+            # the tick asks for these every second
             models.Index(
                 fields=["id"], condition=models.Q(is_concluded=True, lead__isnull=True), name="runs_without_a_lead"
             ),
@@ -98,7 +99,7 @@ class Run(models.Model):
         return self._move(RunState.RUNNING)
 
     def resume(self) -> bool:
-        """Set a finished run to running again and clear its outcome; return False if it is not finished."""
+        """Set a finished run to running again and clear its results; return False if it runs already."""
         return self._move(
             RunState.RUNNING, resumed_at=timezone.now(), finished_at=None, outcome=RunOutcome.OPEN, sentence="",
             headline="", lead=None, is_concluded=False,

@@ -1,4 +1,4 @@
-"""Decides which node may claim a queued block now, and counts rows of the whole farm for its metrics.
+"""Decides which node may claim a queued block now, and counts rows and bytes of the whole farm for its metrics.
 
 The age of the oldest queued or reported block is in seconds since it became so, and 0 if there is none.
 """
@@ -69,7 +69,7 @@ class _ServingNode(Protocol):
 def _find_serving_node(node: Node, block: Block) -> "_ServingNode | None":
     measured = Block.objects.filter(Q(device=node.device) | Q(node=node.pk), state=BlockState.LEASED)
     if node.team_id == block.run.team_id and node.sandbox != "none":
-        # in the common case, a block of its own team, it does not matter who uploaded the model
+        # a sandboxed node takes any model of its own team, so the uploader is not looked up in this common case
         serving = Node.objects.with_writing_owner()
     else:
         # a node without a sandbox takes only blocks whose models are all its owner's
@@ -81,7 +81,10 @@ def _find_serving_node(node: Node, block: Block) -> "_ServingNode | None":
 
 
 class RowCounts(NamedTuple):
-    """Counts of a kind of row by the values of some columns, for the metrics of the farm."""
+    """Counts of a kind of row, for the metrics of the farm.
+
+    `labels` names the columns that are told apart; each key of `values` holds one value for each of them.
+    """
 
     name: str
     words: str

@@ -44,7 +44,7 @@ MAX_TRACED = 200
 MAX_MEASURED = 500
 # earlier versions with which the newest one's accuracy is compared
 MAX_EARLIER = 10
-# wide columns that no setting needs
+# long columns that no setting needs
 UNREAD = ("operators", "arm__cell__spec_json", "arm__block__plan_json", "arm__block__node__facts_json")
 # the fields of a comparison that say by which clock its cells are compared, and which of them is better
 READ_OF_COMPARISONS = ("baseline", "candidate", "axis", "ratio", "ci_low", "ci_high", "verdict_from", "margin")
@@ -131,9 +131,10 @@ def _match_word(word: str, field: str | None) -> Q:
 
 
 def list_launches(run: Run, name: str) -> list[tuple[int, list[float]]]:
-    """List the launches of a cell, the disturbed ones too, each as its round (from 0) and its timings in ms.
+    """List the launches of a cell in the order of rounds, each as its round (from 0) and its timings in ms.
 
-    Empty if the cell was never in a block. Launches whose timings cannot be read are left out.
+    Disturbed launches are included, and those whose timings cannot be read are left out. Empty if the cell was
+    never in a block.
     """
     arm = Arm.objects.filter(match_arms(run, name)).first()
     if arm is None:
@@ -185,8 +186,9 @@ def traced_cells(user: Anyone, version: Version) -> list[TracedCell]:
 def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[MeasuredSetting]]:
     """Return the number of the model's newest measured version, and its cells; (None, []) if none was measured.
 
-    The newest measurement of each cell on each node is listed. A/A twins, versions of branches, and runs that the farm
-    started to confirm or explain something are left out.
+    The newest measurement of each cell on each node is listed, those of the newest run first. A/A twins, cells of other
+    versions than the run's, versions of branches, and runs that the farm started to confirm or explain something are
+    left out. At most MAX_MEASURED measurements are read.
     """
     number, runs = _find_newest_runs(user, model)
     if number is None:
@@ -214,7 +216,7 @@ def add_compared_figures(measured: Sequence[MeasuredSetting]) -> list[MeasuredSe
     That is processor time on a node where a verdict rests on it, for cells that have it. The order stays the same.
     """
     by_run = group_by(range(len(measured)), lambda place: measured[place].run)
-    # a verdict rests on processor time where launches were disturbed
+    # only verdicts of runs with disturbed launches rest on processor time
     disturbed = {cell.run for cell in measured if cell.cell.disturbed_samples}
     rows = Comparison.objects.filter(Q(run__in=disturbed) | Q(run__in=by_run, verdict__in=CHANGES))
     compared: dict[int, list[doc_comparisons.Comparison]] = {}

@@ -1,4 +1,7 @@
-"""Finds the versions that a run measures side by side, and their facts for planning and documents."""
+"""Finds the versions that a run measures side by side, and their facts for planning and documents.
+
+Their prompts are mapped by sha256; versions without prompts are left out.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,7 +24,8 @@ _NAMED = re.compile(r"(?P<model>.+)@v?(?P<number>\d{1,9})")
 def list_other_versions(version: Version, matrix: Matrix) -> list[Version]:
     """List the other versions that the matrix names, in its order. All are of the team of `version`.
 
-    Raises Invalid for a name without a version, and for a version with the same files as another.
+    Raises Invalid for a name that the team has no version of, for `previous` if there is no earlier accepted version,
+    and for a version with the same files as another.
     """
     sides = [version]
     for name in matrix.models:
@@ -54,9 +58,9 @@ def _find_version(version: Version, name: str) -> Version | None:
 
 
 def compared_with_before(user: Anyone, model: Model) -> dict[int, Comparison]:
-    """Map version numbers to the newest comparison with an earlier version, in runs that the user may see.
+    """Map version numbers to their newest comparison with another version of the model as the baseline.
 
-    Versions that were never compared with an earlier one are left out.
+    Only runs that the user may see are read. Versions that were never compared so are left out.
     """
     rows = Comparison.objects.filter(
         axis="model",

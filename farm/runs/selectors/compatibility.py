@@ -27,10 +27,10 @@ MAX_RUNS = 200
 
 
 def compatibility_of(version: Version) -> list[Row]:
-    """Say for every known release, those that nodes have installed included, whether it loads the version.
+    """List every known release, the oldest first, with whether it loads the version.
 
-    Only cells of the model as uploaded, on the CPU provider of the default distribution, count as measured.
-    Raises Conflict until inspection has accepted the version.
+    Releases that nodes have installed are included. Only cells of the model as uploaded, on the CPU provider of the
+    default distribution, count as measured. Raises Conflict until inspection has accepted the version.
     """
     # what the file says
     facts = model_facts(version)

@@ -1,4 +1,4 @@
-"""Reads questions where cells' outputs begin to differ, and their answers."""
+"""Reads the questions where cells' outputs begin to differ, and their answers, in the order of their ids."""
 
 from django.db.models import QuerySet
 
@@ -12,7 +12,7 @@ RELATED = ("arm__block__run", "arm__cell", "against__cell", "part")
 
 
 def open_questions(block: Block) -> tuple[DivergenceOrder, ...]:
-    """List what the node is to be asked about a measured block; empty if no question waits."""
+    """List the questions that wait for the node of a measured block; empty if none does."""
     if not block.first_round:
         # a block is only asked about once it has rounds
         return ()
@@ -33,7 +33,10 @@ def divergence(user: Anyone, divergence_id: int) -> Divergence:
 
 
 def measured_arm(run: Run, name: str) -> Arm:
-    """Find the arm of a cell by its id in the run. Raises Missing if there is none in a block."""
+    """Find the arm of a cell, or of its A/A twin, by its id in the run. Raises Missing if it was never in a block.
+
+    The arm may be open, or have ended without a result.
+    """
     return require_row(
         Arm.objects.filter(match_arms(run, name)).select_related("block__node", "cell"),
         f"Run {run.pk} has no measured cell {name!r}.",

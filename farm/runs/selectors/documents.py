@@ -1,7 +1,7 @@
 """Makes the bench documents of runs from the stored parts of settled blocks, and by judging those still measured.
 
-Measured cells are the done ones of settled blocks, in the order of blocks and arms. Their rows include A/A twins and
-leave operators to be loaded later; their names leave out the twins.
+Measured cells are the done ones of settled blocks, in the order of blocks and arms. `measured_cells` includes A/A twins
+and does not load operators; `measured_cell_names` leaves out the twins, and `parse_cell` leaves out the operators.
 """
 
 import gzip
@@ -94,9 +94,10 @@ def _read_facts(row: Report, node: str | None) -> doc.BlockFacts:
 
 
 def document(run: Run, *, with_operators: bool = True) -> doc.Document:
-    """Return the bench document of a run, which is partial while it runs. Without operators it is a tenth of the size.
+    """Return the bench document of a run, which is partial while the run is open.
 
-    Do not change the document: that of a concluded run without operators is cached in this process.
+    Without operators it has about a tenth of the size. Do not change the document: that of a concluded run without
+    operators is cached in this process.
     """
     if not with_operators and run.is_concluded:
         return _cached_document(run.pk, run.revision, run.finished_at)
@@ -107,7 +108,7 @@ def document(run: Run, *, with_operators: bool = True) -> doc.Document:
 
 @lru_cache(maxsize=4)
 def _cached_document(run_id: int, revision: int, finished_at: datetime) -> doc.Document:
-    """Make the document of a concluded run without operators; revision and time only tell cache entries apart."""
+    # revision and time only tell cache entries apart
     run = Run.objects.select_related("version__model").get(pk=run_id)
     return make_document(run, with_operators=False)
 
@@ -144,7 +145,10 @@ def _make_cell_document(run: Run, name: str) -> doc_cells.Cell:
 def comparisons_of(
     run: Run, *, name: str | None = None, with_operators: bool = True
 ) -> list[doc_comparisons.Comparison]:
-    """List the settled comparisons of a run, or those with the cell `name`, with the verdicts that hold in the run."""
+    """List the settled comparisons of a run, or those with the cell `name`, in the order of blocks.
+
+    Their verdicts are those that hold among all comparisons of the run.
+    """
     if name is not None and run.is_concluded:
         return _list_concluded_comparisons(run, name, with_operators=with_operators)
     corrected = correct_verdicts(_list_block_comparisons(run, with_operators=with_operators))
@@ -167,7 +171,7 @@ def parse_cell(row: CellDocument) -> doc_cells.Cell:
 
 
 def make_document(run: Run, *, with_operators: bool = True) -> doc.Document:
-    """Make the document from the rows: settled cells, live blocks as judged now, refused points."""
+    """Make the document from the rows: settled cells, blocks in progress as judged now, and refused points."""
     # what is stored, and what live blocks have so far
     rows = CellDocument.objects.filter(arm__block__run=run).order_by("arm__block__number", "arm__number")
     settled = _CELLS.validate_json(_make_json_list(rows, with_operators=with_operators))
@@ -274,7 +278,8 @@ def block_document(
 ) -> doc.Document:
     """Make the document of one block alone, by judging its reports.
 
-    With `is_over` False the block is still measured. `reports` and `arms` are passed where they were read already.
+    `is_over` is False while the block is still measured. `reports` and `arms` are read from the database unless the
+    caller passes them.
     """
     cells = [arm.cell for arm in (load_arms(block) if arms is None else arms)]
     references = {cell.digest: cell.preparation.reference_of for cell in cells if cell.preparation}
@@ -317,7 +322,7 @@ def _list_unsettled(run: Run) -> list[doc_cells.Cell]:
 
 
 def _mark_ended(cell: doc_cells.Cell, run: Run) -> doc_cells.Cell:
-    """Give the cell the status that its arm got when the block ended, as pages and counts show it."""
+    """Give the cell the status and reason that its arm got when the block ended, as pages and counts show them."""
     arm = Arm.objects.filter(block__run=run, name=cell.id).first()
     if arm is None or not arm.status:
         return cell

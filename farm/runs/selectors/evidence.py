@@ -22,9 +22,9 @@ COUNTED = (AttemptState.DONE, AttemptState.REPORTED, AttemptState.LEASED)
 
 
 def counted_reports(block: Block) -> list[reports.Report]:
-    """Read the reports of the block's done attempts and of the current one, in the order in which they came.
+    """Read the reports of the block's done, reported and leased attempts, in the order in which they came.
 
-    Those of a lost attempt do not count: its rounds are measured again.
+    Reports of failed, lost and cancelled attempts do not count: their rounds are measured again.
     """
     rows = Report.objects.filter(attempt__block=block, attempt__state__in=COUNTED).order_by("attempt__number", "pk")
     return [_REPORT.validate_json(body) for body in rows.values_list("body", flat=True)]

@@ -1,4 +1,4 @@
-"""Finds files for people and nodes: files of a leased block, raw traces, compiled models; writes CSV and Parquet."""
+"""Finds files for people and nodes: files of a block, raw traces and compiled models; writes CSV and Parquet."""
 
 import io
 import re
@@ -72,7 +72,10 @@ def _filter_needed(block: Block) -> Q:
 
 
 def traces_of(run: Run, name: str) -> QuerySet[Trace]:
-    """Return the raw traces of a cell of the run, from attempts that count, in the order of trace rounds."""
+    """Return the raw traces of a cell of the run, from attempts that count, in the order of trace rounds.
+
+    Of the same trace round, the newest comes first. Empty if the cell was never in a block.
+    """
     arm = Arm.objects.filter(match_arms(run, name)).first()
     if arm is None:
         return Trace.objects.none()
@@ -137,7 +140,7 @@ def make_parquet(rows: Sequence[Mapping[str, object]]) -> bytes:
 
 
 def _simplify(value: object) -> object:
-    """Keep numbers and times, turn an empty text into None, and anything else into text."""
+    """Keep numbers, texts and times; turn an empty text into None, and any other value into text."""
     if value is None or value == "":
         return None
     if isinstance(value, Enum):

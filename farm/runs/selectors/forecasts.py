@@ -33,7 +33,8 @@ from farm.runs.states import BACKGROUND, OPEN_BLOCKS, AttemptState, BlockState, 
 # how many of the first blocks of the queue a forecast covers, and how many nodes
 MAX_BLOCKS = 1000
 MAX_NODES = 500
-# how many of the newest blocks are compared with their plans, and how many of them give a machine its own pace
+# how many of the newest blocks are compared with their plans, and how many of them a machine needs for a pace of
+# its own
 MAX_RECENT = 300
 MIN_OF_MACHINE = 3
 # an overdue block is expected to take this much longer, or this share of its time so far
@@ -120,9 +121,9 @@ class Forecast:
 
     @cached_property
     def nodes(self) -> dict[int, Node]:
-        """The nodes that are online and may take blocks, by id, at most MAX_NODES.
+        """The online, active nodes that take blocks from at least one queue, by id, at most MAX_NODES.
 
-        Some of them may wait for another program.
+        Some of them may be waiting for another program to release their machine.
         """
         columns = ("name", "team", "team__puts_people_first", "owner", "host", "health", "state", "sandbox", "doing")
         online = Node.objects.with_writing_owner().filter(state=NodeState.ONLINE, health=NodeHealth.ACTIVE)
@@ -136,7 +137,10 @@ class Forecast:
 
     @cached_property
     def left_s(self) -> Mapping[int, float]:
-        """How many seconds each open block will still be measured, by block id; blocks without a forecast too."""
+        """How many seconds each open block will still be measured, by block id, without the time that it waits.
+
+        For blocks without a forecast, the plan and the usual pace give the time.
+        """
         spans = ((row, self.spans.get(row.pk)) for row in self._rows)
         return {
             row.pk: self._pace_of(row) * row.planned_s if span is None else span.ends_s - span.begins_s
@@ -145,7 +149,7 @@ class Forecast:
 
     @cached_property
     def _earliest(self) -> Mapping[int, Span]:
-        # the same as `spans`, if other programs released their machines now
+        # what `spans` would be if other programs released their machines now
         return {**forecast_spans(self._queued, self._machines), **self._leased_spans} if self._blocked_devices else {}
 
     def forecast_run(self, run_id: int) -> Expected | None:
@@ -267,7 +271,7 @@ class Forecast:
         return self._devices_by_audience[key]
 
     def may_take(self, node: Node, row: Claimable) -> bool:
-        """Say whether the node may measure the block at all; it may be busy, or paused by its owner, now."""
+        """Say whether the node may measure the block at all, even if it is busy or paused by its owner now."""
         if node.health in SHUT_OUT or set(row.target_queues).isdisjoint(node.all_queues):
             return False
         is_safe = node.sandbox != "none" or node.owner_id == row.uploader

@@ -37,7 +37,8 @@ class Work:
 class Ledger:
     """The work of a node since a time, with sums over it.
 
-    `installed` holds the newest log lines on installed and removed runtimes, MAX_INSTALLED at most.
+    `work` begins with the entry of most minutes. `installed` holds the newest log lines on installed and removed
+    runtimes, MAX_INSTALLED at most.
     """
 
     since: datetime
@@ -58,7 +59,7 @@ class Ledger:
 
 
 def ledger(user: Anyone, node: Node, *, days: int = DAYS) -> Ledger | None:
-    """Sum up the work of a node in the last days; None for a user who does not manage it.
+    """Sum up the work of a node in the last days; None for a user who does not manage the node.
 
     Attempts count by the time at which they were claimed. Raises Invalid for a number of days out of range.
     """

@@ -1,4 +1,4 @@
-"""Finds why an open run waits, and when it will be measured. An outlook with a forecast is that of `outlook_of`."""
+"""Finds why an open run waits, and when it will be measured. Only outlooks of `outlook_of` include a forecast."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ class Outlook:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the run ends, without the time that it still waits; None if none of its blocks is open."""
+        """Seconds until the run ends, without the time that it still waits; None without a forecast."""
         if self.expected is None:
             return None
         return self.expected.measured_s if self.idle_reason else self.expected.ends_s or self.expected.measured_s
@@ -60,7 +60,7 @@ class Outlook:
 
     @property
     def words_left(self) -> str:
-        """The time left in words, such as `time left: about 3 min`; empty if none of its blocks is open."""
+        """The time left in words, such as `time left: about 3 min`; empty without a forecast."""
         if self.left_s is None:
             return ""
         flags = {"is_measuring": not self.idle_reason, "is_slowed": self.is_slowed}
@@ -68,7 +68,7 @@ class Outlook:
 
     @property
     def shown(self) -> tuple[object, ...]:
-        # all that a page shows of it
+        # everything that a page shows of the outlook
         return self.idle_reason, self.since, self.words_left
 
 

@@ -29,7 +29,7 @@ from farm.runs.selectors.evidence import COUNTED
 from farm.runs.selectors.runs import make_missing_run_error, runs_for_lists
 from farm.runs.states import FOLLOW_UPS, UNSETTLED_BLOCKS, BlockState, RunState
 
-# a list of states, which an index can answer, in place of all states but one
+# listed, since an index answers a list of states but not `all states but one`
 OPEN_RUNS = (RunState.PLANNED, RunState.RUNNING)
 # how many runs are shown
 MAX_OPEN = 50

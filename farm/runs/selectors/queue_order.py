@@ -60,7 +60,7 @@ def _filter_for_node(node: Node) -> Q:
 
 
 def find_next_block(node: Node, block: Block, *, passed_over: Mapping[int, str] = NO_BLOCKS) -> Block | None:
-    """Find the block with the highest priority that the node may claim, given one that it may claim.
+    """Find the block with the highest priority that the node may claim; `block` is one that it may claim.
 
     Return None while another node on its machine may claim a block of higher priority. `passed_over` maps blocks that
     were just offered to other nodes to the machines of these nodes; those of other machines are skipped.
@@ -108,7 +108,7 @@ def find_claimant(
 
 
 def explain_not_next(node: Node, block: Block) -> str:
-    """Say in one sentence why another block has priority over one that the node may claim; empty if none has.
+    """Say in one sentence why another block has priority over `block` on the node; empty if none has.
 
     Among blocks of equal rank a later one may be claimed first, since a message may be late.
     """

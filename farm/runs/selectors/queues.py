@@ -42,7 +42,7 @@ class Queue:
 class NextBlock:
     """A block that waits for a node, with its forecast: when it begins, and how many minutes it takes.
 
-    `run` is None if the reader may not see it. Both times are None if there is no forecast.
+    `run` is the id of the block's run, None if the reader may not see it. Both times are None if there is no forecast.
     """
 
     run: int | None
@@ -55,7 +55,7 @@ class NextBlock:
 class Activity:
     """What a node does now: it measures a run for a team, or waits for something."""
 
-    # None where the reader may not see it
+    # its id; None where the reader may not see it, or nothing is measured
     run: int | None = None
     # empty while the node measures nothing
     team: str = ""
@@ -93,7 +93,10 @@ def online_nodes(user: Anyone) -> list[Node]:
 
 
 def queues(user: Anyone, nodes: Sequence[Node], *, forecast: Forecast) -> list[Queue]:
-    """List the user's open blocks by hardware, the longest queue first. `nodes` are those of `online_nodes`."""
+    """Group the open blocks that the user may see by hardware, the one with most waiting blocks first.
+
+    `nodes` are those of `online_nodes`.
+    """
     rows = Block.objects.filter(run__in=Run.objects.visible_to(user).order_by(), state__in=OPEN_BLOCKS)
     columns = ("pk", "hardware", "state", "queues", "only_node_id", "run__team_id", "run__version__uploaded_by_id")
     blocks = (_OpenBlock(*row) for row in rows.order_by().values_list(*columns))
@@ -120,7 +123,7 @@ def _make_queue(
         hardware=hardware,
         waiting=len(blocks) - measuring,
         measuring=measuring,
-        # blocks beyond those of a forecast are left out
+        # a forecast covers only the first blocks of the queue; later ones add no minutes
         minutes=sum(left_s.get(block.pk, 0.0) for block in blocks) / 60.0,
         nodes=sum(node.may_take_blocks for node in takers),
         barred_nodes=[describe_unavailable_node(node.name, node.obstacle) for node in takers if node.obstacle],

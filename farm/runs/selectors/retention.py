@@ -3,8 +3,9 @@
 Documents, verdicts, comparisons and series always stay, as they are rows of their own, written when a block ended. Raw
 timings are the reports of rounds. Those of failed blocks stay, since they are the only evidence.
 
-What is due at a time is what is older than `days` days then. The functions that explain a removal
-return one sentence, or "" where nothing was removed.
+The functions named `…_due` return what a rule of `days` days removes at the time `at`. Timings, traces and compiled
+models count from when their run finished, which must also be concluded. The functions that explain a removal return one
+sentence, or "" where nothing was removed.
 """
 
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ BRANCHES: Final = "versions of branches"
 
 @dataclass(frozen=True, slots=True)
 class DueForRemoval:
-    """The count and bytes of one kind that a rule would remove, because it is older than `days` days.
+    """The count and bytes of one kind of things that a rule would remove, because they are older than `days` days.
 
     Raw timings are counted by runs, and their bytes include all reports of these runs.
     """

@@ -1,7 +1,7 @@
 """Reads runs for people: lists, states, progress, and the blocks that are being measured.
 
-The events of a run come in the order of its log, without those up to the id `after`. A run's ETag changes with its
-revision. Everybody can write an empty set of runs.
+`events` returns the lines of a run's log whose id is greater than `after`, in order. A run's ETag changes with its
+stored revision. `can_write_runs` is true for an empty set.
 """
 
 import re
@@ -43,7 +43,7 @@ class BusyBlock:
     # the cell that the node says it measures, or empty
     cell: str
     since: datetime | None
-    # how many are done, and how many there can be
+    # how many rounds were reported, and how many there can be
     rounds: int
     rounds_most: int
 
@@ -78,7 +78,6 @@ def _describe_busy_block(row: Block, cell: str) -> BusyBlock:
 
 
 def _is_past_round(doing: str, rounds: int) -> bool:
-    """Say whether a node's words are about a round that it has reported since."""
     match = _ROUND.match(doing)
     return match is not None and int(match[1]) <= rounds
 
@@ -260,6 +259,6 @@ def events(run: Run, *, after: int = 0) -> QuerySet[Event]:
 
 
 def devices_by_block(runs: Collection[int]) -> dict[tuple[int, str], str]:
-    """Return the machine that took each block of these runs, by run id and the block's name, such as `b1`."""
+    """Map run id and block name, such as `b1`, to the machine that took the block; blocks never taken are left out."""
     measured = Block.objects.filter(run__in=runs).exclude(device="").values_list("run", "number", "device")
     return {(run_id, f"b{number}"): device for run_id, number, device in measured}

@@ -71,7 +71,10 @@ def _compare_with_upload(user: Anyone, variant: Variant) -> dict[int, tuple[doc_
 
 
 def measured_cell(user: Anyone, variant: Variant) -> tuple[Run, doc_cells.Cell] | None:
-    """Find the newest cell of the variant, preferably a traced one, with its operators, and its run; None if none."""
+    """Find the newest settled cell of the variant, preferably a traced one, with its run; None if there is none.
+
+    The cell comes with its operators. It need not have a result.
+    """
     rows = CellDocument.objects.filter(
         arm__cell__variant=variant, arm__twin_of=None, arm__cell__run__in=Run.objects.visible_to(user)
     )
@@ -81,14 +84,14 @@ def measured_cell(user: Anyone, variant: Variant) -> tuple[Run, doc_cells.Cell] 
 
 
 def processor_of(run: Run, node: str | None) -> tuple[str, tuple[str, ...]]:
-    """Return architecture and instruction sets of a node that measured for the run; empty if they are not known."""
+    """Return the architecture and instruction sets of the run's node of this name; both are empty if not known."""
     block = run.blocks.filter(node__name=node).select_related("node").first()
     facts = block.node.facts_json if block is not None and block.node else {}
     return str(facts.get("arch") or ""), tuple(facts.get("instruction_sets") or ())
 
 
 def variant_of_cell(run: Run, name: str) -> Variant | None:
-    """Find the variant that a cell of the run measures; None if it was refused or measures the upload itself."""
+    """Find the variant that a cell of the run measures; None if it measures the upload itself or was refused."""
     arm = Arm.objects.filter(match_arms(run, name)).select_related("cell__variant").first()
     cell = arm.cell if arm is not None else None
     return cell.variant if cell is not None and cell.variant and not cell.variant.recipe.is_identity else None

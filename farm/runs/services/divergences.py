@@ -1,7 +1,7 @@
 """Asks nodes where in a model the outputs of a cell begin to differ, and stores their answers.
 
 A question queues the cell's block again, on the node that measured it, with an order that holds the question and no
-rounds. So turn, lease, token and sweep work as for every block, and the measurements stay as they are.
+rounds. Queueing, lease, token and sweep then work as for every block, and the stored measurements stay as they are.
 """
 
 import re
@@ -36,10 +36,10 @@ _FILE = re.compile(FILE_NAME)
 def ask_divergence(*, run: Run, cell: str, by: User, against: str | None = None) -> Divergence:
     """Ask the node that measured a cell where its outputs begin to differ from those of another cell.
 
-    `against` is the other cell's id; None compares with the CPU without optimisations. A question that waits already is
-    returned. One that was answered is asked again, and its answer is deleted. Raises NotAllowed without the right to
-    run in the team, Missing for an unknown cell, and Conflict if the cells were not measured together, one of them
-    has no outputs, the node is gone or the block is not done.
+    `against` is the other cell's id; None compares with the CPU without optimisations. A question that still waits is
+    returned as it is. One that was answered or failed is asked again, and its answer is deleted. Raises NotAllowed
+    without the right to run in the team, Missing for a cell that was never in a block, and Conflict if the cells are
+    the same or of different blocks, one of them has no outputs, the node was removed or the block is not done.
     """
     if not Run.objects.writable_by(by).filter(pk=run.pk).exists():
         raise NotAllowed(f"You can view run {run.pk} but not change it; ask an admin of its team.")
@@ -76,7 +76,7 @@ def store_divergence(block: Block, attempt: Attempt, report: DivergenceReport) -
         return
     variant = row.arm.cell.variant
     document = _replace_unsafe_texts(report.document, row, main=variant.artifact.main if variant else "")
-    # only a part that this attempt sent for this arm, so that a digest names no other file of the team
+    # search only among the parts of this attempt and arm, so that a digest cannot name another file of the team
     parts = Part.objects.filter(attempt=attempt, arm=report.arm, blob__sha256=report.part_sha256 or "")
     columns = {"part": parts.values_list("blob", flat=True).first(), "ended_at": timezone.now()}
     if document is not None:
@@ -109,7 +109,7 @@ def accept_part(*, node: Node, block_id: str, attempt: int, token: str, arm: int
     """Store a zipped part of a model that belongs to an answer; return its sha256.
 
     Raises what `find_claim` does, Conflict if the attempt is over, TooLarge over MAX_PART_BYTES, the attempt's
-    limit or the team's quota, NoSpace, and Unprocessable for an arm without a question or for what is no zip.
+    limit or the team's quota, NoSpace, and Unprocessable for an arm without an open question or a file that is no zip.
     """
     claim = find_claim(node=node, block_id=block_id, attempt=attempt, token=token)
     claim.require_current()
@@ -155,7 +155,7 @@ def _check_can_ask(arm: Arm, other_arm: Arm | None) -> None:
 
 
 def _queue_question(block: Block, cell: str) -> None:
-    """Queue a done block again, for the question alone. Raises Conflict if it is not done any more."""
+    """Queue a done block again for the question alone. Raises Conflict if the block is no longer done."""
     if block.run.state == RunState.FINISHED and not block.run.resume():
         raise _make_not_done_error(block)
     text = f"Searching for the first divergent node of {cell} on {block.node.name if block.node else 'its node'}."

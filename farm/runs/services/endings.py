@@ -1,7 +1,8 @@
 """Ends attempts, blocks and runs.
 
-When an attempt ends, its block waits to be settled, goes back into the queue, or has failed too often. A block that is
-stopped early ends with its arms, or keeps the rounds that it had. A run is over once none of its blocks is open.
+When an attempt ends, its block waits to be settled, goes back into the queue, or fails after too many tries. A block
+that is stopped early keeps the rounds that it has, or is cancelled with its arms if it has none. A run is over once
+all its blocks have ended, which reported blocks that wait to be settled have not.
 """
 
 from collections import Counter
@@ -22,7 +23,7 @@ from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, Diverge
 MAX_PARTS_AT_ONCE = 100
 # cells with a result: done ones, and refused ones, whose reason is the result
 ANSWERED = (CellStatus.DONE, CellStatus.REFUSED)
-# how often a block is tried between two results, however its attempts end
+# how often a block is tried between two results, whether or not its attempts count as failures
 MAX_ATTEMPTS = 12
 
 
@@ -49,7 +50,7 @@ def remove_files_of_attempt(attempt: Attempt) -> None:
 
 
 def finish_run_if_over(run: Run) -> bool:
-    """Finish the run if all its blocks have ended; return False if one is open, or the run had finished before.
+    """Finish the run if all its blocks have ended; return False if one is open or reported, or the run had finished.
 
     Call inside the transaction that has locked the run.
     """
@@ -72,7 +73,7 @@ def _decide_outcome(run: Run, statuses: Counter[str]) -> tuple[RunOutcome, str]:
     outcome = RunOutcome.COMPLETE if statuses.keys() <= set(ANSWERED) else RunOutcome.PARTIAL
     if statuses.keys() == {CellStatus.REFUSED}:
         outcome = RunOutcome.REFUSED
-    # verdicts are left to the headline, which names axis, quantity and level
+    # the sentence names no verdicts: the headline does, with axis, quantity and level
     return outcome, f"{CellCounts(statuses).words}."
 
 
@@ -117,16 +118,16 @@ def _report_early(block: Block, attempt: Attempt, reason: Reason) -> None:
 
 
 def keep_earlier_rounds(block: Block, reason: Reason) -> None:
-    """End an open block that was to measure more rounds as done with its earlier rounds; another block stays as it is.
+    """Mark an open block that was to measure more rounds as done with its earlier ones. Other blocks stay unchanged.
 
-    Open questions about the block fail with the reason.
+    If the block changed, its open questions fail with the reason.
     """
     if block.keep_rounds(f"Block {block.number} keeps its {block.first_round} rounds: {reason.text}"):
         fail_open_questions(block, reason.text)
 
 
 def fail_open_questions(block: Block, problem: str) -> None:
-    # an open question would be asked instead of the next rounds
+    # while a question is open, the next order would ask it instead of measuring rounds
     rows = Divergence.objects.filter(arm__block=block, state=DivergenceState.ASKED)
     rows.update(state=DivergenceState.FAILED, problem=problem, ended_at=timezone.now())
 
@@ -160,10 +161,11 @@ def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
 def give_up_attempt(
     block: Block, attempt: Attempt, reason: Reason, *, state: AttemptState, is_failure: bool = True
 ) -> bool:
-    """End an attempt without a result, as `state`, and queue its block again, or fail it after too many tries.
+    """End an attempt without a result, as `state`, and queue its block again.
 
-    A block that was done before is instead done with its earlier rounds. Only with `is_failure` this counts as a
-    failure of the block and of the node. Return False if the attempt had ended already.
+    After too many tries, or if the node reported a timeout, the block is not queued: a block with earlier rounds is
+    done with those, and any other block fails. The attempt counts as a failure of the block and of the node only with
+    `is_failure`. Return False, with nothing changed, if the attempt had ended already.
     """
     if not attempt.end(state, code=reason.code, text=reason.text):
         return False

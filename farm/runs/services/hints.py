@@ -1,7 +1,7 @@
 """Sends hints: Celery messages by which nodes, or workers that settle, learn of a waiting block; ticks repeat them.
 
 With each hint, and when a machine becomes free, the gateways are woken, so that the long polls of its nodes look again.
-What is sent on commit is sent only if the open transaction commits.
+`hint_on_commit` and `wake_others_on_machine` send nothing unless the open transaction commits.
 """
 
 import logging
@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 SETTLE_TASK = "runs.settle"
 # the hint for a block that nobody has claimed or settled is sent again after this time
 SEND_AGAIN_AFTER = timedelta(seconds=3)
+# how many queued and reported blocks are examined at a time
 MAX_LATE = 500
 # how many runs are marked as changed when a node says what it waits for
 MAX_TOUCHED = 20
@@ -47,7 +48,10 @@ def hint_on_commit(block: Block) -> None:
 
 
 def send_hint(block: Block) -> bool:
-    """Send the block's id and attempt to its queues; return False if the broker does not answer."""
+    """Send the block's id and attempt to its queues, wake the gateways, and store the time in the block's row.
+
+    Return False if the broker does not answer; the time is stored nevertheless.
+    """
     task = SETTLE_TASK if block.state == BlockState.REPORTED else MEASURE_TASK
     hint = {"block": str(block.pk), "attempt": block.attempt}
     Block.objects.filter(pk=block.pk).update(rung_at=timezone.now())
@@ -62,7 +66,10 @@ def send_hint(block: Block) -> bool:
 
 
 def send_due_hints() -> int:
-    """Send the hints of late blocks again, unless enough messages wait in their queues; return for how many blocks."""
+    """Send the hints of late blocks again, unless enough messages wait in their queues; return for how many blocks.
+
+    At most MAX_LATE blocks are examined, reported ones first. The rest wait once the broker does not answer.
+    """
     open_runs = Q(run__state=RunState.RUNNING) | Q(state=BlockState.REPORTED)
     due = Block.objects.filter(open_runs, state__in=(BlockState.QUEUED, BlockState.REPORTED))
     # reported ones first: many others may be queued for nodes that are offline
@@ -82,7 +89,7 @@ def send_due_hints() -> int:
 
 
 def _is_late(block: Block) -> bool:
-    """Say whether a hint is due. One is due too if the last seems to lie in the future, since the clock went back."""
+    """Say whether a hint is due, also after the clock went back, when the last hint seems to lie in the future."""
     if block.rung_at is None:
         return True
     return not timedelta(0) <= timezone.now() - block.rung_at < SEND_AGAIN_AFTER

@@ -59,7 +59,7 @@ TOKEN_PREFIX = "ofa_"
 LEASE_GRACE_S = 1800.0
 # the metrics that an agent without the ability `accuracies` knows
 FIRST_METRICS = ("top1", "top5", "mse")
-# relations that an order needs, loaded with its block, and long columns that it does not need
+# relations to load with a block, since its order needs them, and long columns that the order does not need
 ORDERED = (*("run__team", "run__version__evaluation"), *("run__version__artifact", "run__version__artifact__prompts"))
 UNREAD = ("run__matrix", "run__version__inspection")
 
@@ -121,9 +121,10 @@ def make_block_order(block: Block, *, attempt: int, understands: frozenset[str] 
 
 
 def _fit_to_agent(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
-    """Return the order of an arm as the agent can carry it out: one without scenarios gets the plain workload.
+    """Return the order of an arm in a form that the agent can carry out.
 
-    Raises Conflict if the agent lacks an ability that the arm needs.
+    An agent that knows no scenarios gets the plain workload in place of a sustained one. Raises Conflict if the agent
+    lacks an ability that the arm needs.
     """
     work = order.cell.workload
     metric = order.evaluation.recipe.metric if order.evaluation is not None else "top1"
@@ -202,8 +203,9 @@ class Claim(NamedTuple):
 def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozenset[str] = frozenset()) -> Lease:
     """Lease the block to the node, if it is queued under this attempt number and the node may take it.
 
-    A node that holds the block already gets the same lease again. Raises Conflict, on which the node drops the message,
-    in every other case, if the agent is too old, and if a package is not allowed, which fails the block.
+    A node that holds the block already gets the same token again. Raises Conflict in every other case, and also for an
+    agent that is too old or a package that is not allowed; that package fails the block. On Conflict the node drops
+    the message.
     """
     ordered = Block.objects.select_related(*ORDERED).defer(*UNREAD)
     # without an order, which would be a join with the run
@@ -246,7 +248,7 @@ def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str
 def max_lease_s(block: Block) -> float:
     """Return for how many seconds an attempt may hold the block, however many heartbeats it sends.
 
-    An agent that works stops long before.
+    A working agent stops by itself long before that.
     """
     plan = block.plan
     return plan.block_timeout_s + plan.runner_timeout_s + plan.sustained_s + LEASE_GRACE_S
@@ -342,7 +344,7 @@ def _lease_or_refuse(node: Node, block: Block, attempt: int) -> bool:
 
 
 def _make_token(node: Node, block: Block, attempt: int) -> str:
-    """Derive the token from the claim, so that a repeated claim gets the same one, though only its digest is stored."""
+    # only the digest is stored, so the token is derived from the claim: a repeated claim gets the same one
     mac = salted_hmac("farm.runs.attempt", f"{node.pk}:{block.pk}:{attempt}", algorithm="sha256")
     return TOKEN_PREFIX + mac.hexdigest()
 

@@ -1,7 +1,9 @@
 """Locks rows in one order: the run, then its block, then the team (which storing or removing a file locks).
 
-Every line of a run's log changes the run's row, so whoever changes a block holds both rows. Two transactions that lock
-them in different orders wait for each other, and PostgreSQL ends one of them. SQLite has one lock for everything.
+Every line of a run's log changes the run's row, so a transaction that changes a block holds both rows. Two transactions
+that lock them in different orders wait for each other, and PostgreSQL ends one of them. SQLite has one lock for
+everything. `lock_run` and `lock_block` need an open transaction and raise DoesNotExist for an unknown id; they do not
+load the run's matrix.
 """
 
 from django.db.models import F, Value
@@ -18,7 +20,7 @@ def lock_run(run_id: int) -> Run:
 def mark_run(run_id: int, *, is_begun: bool = False) -> bool:
     """Mark the run as changed, which locks it until the transaction ends; return False if there is no such run.
 
-    With `is_begun`, note that a node measures it from now on, unless one did before.
+    With `is_begun`, the run's start is set to now, unless it is set already.
     """
     begun = {"started_at": Coalesce("started_at", Value(timezone.now()))} if is_begun else {}
     return bool(Run.objects.filter(pk=run_id).update(revision=F("revision") + 1, **begun))

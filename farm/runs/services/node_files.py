@@ -23,9 +23,11 @@ from farm.runs.services.leases import Claim, find_claim
 from farm.runs.services.locks import lock_block
 from farm.runs.services.plausibility import MAX_TRACE_ROUND
 
-# of all files of an attempt; a trace of a large model has some 2 MiB, and a block 16 arms
+# limit of all files of an attempt together; a trace of a large model has about 2 MiB, and a block up to 16 arms
 MAX_BYTES = 256 * 1024**2
+# a trace is unpacked in pieces of this size
 CHUNK = 1 << 20
+# zlib's window bits for data with a gzip header
 GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -64,7 +66,8 @@ def accept_compiled(*, node: Node, block_id: str, attempt: int, token: str, arm:
     """Store the model that a provider compiled for an arm, in place of an earlier one; return its sha256.
 
     Raises what `find_claim` does, Conflict if the attempt is over, TooLarge over MAX_COMPILED_BYTES, the attempt's
-    limit or the team's quota, NoSpace, and Unprocessable for an arm whose provider compiles nothing or for no bytes.
+    limit or the team's quota, NoSpace, and Unprocessable for an empty file, an unknown arm, or one whose provider
+    compiles nothing.
     """
     claim = find_claim(node=node, block_id=block_id, attempt=attempt, token=token)
     claim.require_current()
@@ -88,11 +91,11 @@ def accept_compiled(*, node: Node, block_id: str, attempt: int, token: str, arm:
 def accept_trace(
     *, node: Node, block_id: str, attempt: int, token: str, place: tuple[int, int], chunks: Iterable[bytes]
 ) -> str:
-    """Store the raw trace of `place`, an arm and a trace round, instead of an earlier one; return the gzip's sha256.
+    """Store the raw trace of `place`, an arm and a trace round, in place of an earlier one; return the gzip's sha256.
 
     Raises what `find_claim` does, Conflict if the attempt is over, TooLarge over MAX_TRACE_BYTES (unpacked over
     MAX_TRACE_UNPACKED_BYTES), over the attempt's limit or the team's quota, NoSpace, and Unprocessable for a place that
-    was not asked for or content that is not gzipped JSON.
+    was not asked for, or for content that is not one gzip file or does not begin like JSON.
     """
     claim = find_claim(node=node, block_id=block_id, attempt=attempt, token=token)
     arm, trace_round = place
@@ -110,7 +113,7 @@ def accept_trace(
 
 
 def _write_trace(draft: Draft, chunks: Iterable[bytes]) -> None:
-    """Write the chunks to the draft, and unpack them in constant memory to check that they are gzipped JSON."""
+    """Write the chunks to the draft, and check in constant memory that they are gzip and begin like JSON."""
     unpacker = zlib.decompressobj(GZIP)
     unpacked_bytes, first_character = 0, b""
     try:

@@ -42,8 +42,8 @@ MAX_OPERATORS = 100_000
 def check_was_ordered(report: Report, *, is_continued: bool, has_questions: bool) -> None:
     """Check that the order asked for a report of this kind.
 
-    `is_continued`: the order is one of more rounds. `has_questions`: it only asks where outputs differ. Raises
-    Unprocessable where it did not.
+    `is_continued` means that the order continues a block for more rounds, and `has_questions` that it only asks where
+    outputs differ. Raises Unprocessable for a report that the order did not ask for.
     """
     if has_questions:
         was_ordered = isinstance(report, (FactsReport, DivergenceReport, EndReport))
@@ -61,9 +61,8 @@ def check_report(
 ) -> float:
     """Check the arms, rounds, samples and figures of a report; return the seconds of inference that it timed.
 
-    A round may be repeated: those from `first_round` to `next_round` may come now, always below `max_rounds`. Raises
-    Unprocessable for a report that cannot be true. Only reports of rounds and curves time inference; for others the
-    answer is 0.
+    A round may be repeated: rounds from `first_round` to `next_round` are accepted, always below `max_rounds`. Raises
+    Unprocessable for a report that cannot be true. Only reports of rounds and curves time inference; others return 0.
     """
     match report:
         case CheckReport():
@@ -86,18 +85,19 @@ def check_report(
 
 
 def check_wall_clock(timed_s: float, *, wall_s: float | None) -> None:
-    """Check that not more inference was timed than the `wall_s` seconds since the claim; None is not known.
+    """Check that no more seconds of inference were timed than the `wall_s` that have passed since the claim.
 
-    Raises Unprocessable if there was more.
+    Nothing is checked if `wall_s` is None, which means unknown. Raises Unprocessable if more were timed.
     """
     if wall_s is not None and timed_s > wall_s * CLOCK_RATE + GRACE_S:
         raise _make_refusal(f"{timed_s:.1f} s of inference were reported {wall_s:.1f} s after the claim")
 
 
 def check_accuracy(report: AccuracyReport, labelled: EvaluationData | None) -> None:
-    """Check that an accuracy is of the samples and recipe of the version's labelled data; None if it has none.
+    """Check that an accuracy belongs to the samples and recipe of the version's labelled data.
 
-    Nothing is compared where the data were replaced after the node got its order. Raises Unprocessable.
+    Any accuracy is refused if `labelled` is None or if a judge file computed it. Nothing is compared if the data were
+    replaced after the node got its order. Raises Unprocessable.
     """
     if labelled is None:
         raise _make_refusal("an accuracy was reported and the version has no labelled data")
@@ -187,7 +187,7 @@ def _check_arm_sample(place: ArmSample, block: PlannedBlock) -> float:
     if problem is not None:
         raise _make_refusal(f"arm {place.arm}: {problem}")
     if scenarios.of_cell(spec).is_open:
-        # latencies overlap: waiting counts for all who wait
+        # the latencies of waiting requests overlap, so their sum would exceed the time that passed
         return place.sample.n / place.sample.throughput if place.sample.throughput else 0.0
     return place.sample.mean_ms * place.sample.n / 1000.0 / spec.workload.concurrency
 

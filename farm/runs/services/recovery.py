@@ -2,8 +2,8 @@
 
 A block is taken only if two sweeps find its lease expired by the database's clock, at least SUSPECT_LEASES of a lease
 apart by a monotonic clock, without a heartbeat in between. So a clock that jumps takes no block away: the node's next
-heartbeat, due within a quarter of a lease, clears the suspicion. A lease that ends later than is possible is suspect
-too: then the clock went back.
+heartbeat, due within a quarter of a lease, clears the suspicion. A lease that ends later than possible is suspect
+too, since the clock must have gone back.
 """
 
 import logging
@@ -25,7 +25,7 @@ from farm.runs.services.locks import lock_block, lock_run
 from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, RunState
 
 NODE_PREFIX = name_node_queue("")
-# ended in one sweep
+# how many stranded blocks one sweep ends
 MAX_AT_ONCE = 200
 # blocks with the same values of these columns wait for the same nodes
 ALIKE = ("only_node", "queues", "first_round", "run__team", "run__version__uploaded_by")

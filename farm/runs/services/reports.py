@@ -31,7 +31,7 @@ from farm.runs.services.plausibility import check_accuracy, check_report, check_
 from farm.runs.states import OPEN_BLOCKS, AttemptState, BlockState, EventKind
 
 log = logging.getLogger(__name__)
-# limit of all reports of an attempt; 16 arms with five traces of 2,000 operators take some 30 million
+# limit, in characters, of all reports of an attempt; 16 arms with five traces of 2,000 operators take some 30 million
 MAX_REPORTED_BYTES = 64_000_000
 # the same refusal is logged once within this time
 LOG_INTERVAL = timedelta(minutes=10)
@@ -94,11 +94,11 @@ Replies = Mapping[ReportKey, StoredReply]
 
 
 def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report: Report) -> Reply:
-    """Store a report of the current attempt and return the reply; the same report again gets the same reply.
+    """Store a report of the current attempt and return the reply.
 
-    Raises Conflict if the attempt is over or sent another report with the same key, NotAllowed for a wrong token,
-    Unprocessable for a report that cannot be true, and TooLarge if the attempt has reported too much. A refused report
-    changes nothing but the logs.
+    The same report again gets the same reply, even after the attempt is over. Raises Conflict if the attempt is over
+    or sent another report with the same key, NotAllowed for a wrong token, Unprocessable for a report that cannot be
+    true, and TooLarge if the attempt has reported too much. A refused report changes nothing but the logs.
     """
     claim = find_claim(node=node, block_id=block_id, attempt=attempt, token=token)
 
@@ -130,7 +130,10 @@ def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report
 
 
 def log_refused_report(node: Node, block: Block, refusal: Refusal) -> None:
-    """Write a refused report to the logs of run and node, unless the same refusal was written within ten minutes."""
+    """Write a refused report to the logs of run and node.
+
+    It is not written again within LOG_INTERVAL if the node, the block and the refusal's code are the same.
+    """
     log.warning("Report of %s on block %s refused: %s", node.name, block.pk, refusal.detail)
     same = {"facts__node": node.pk, "facts__code": refusal.code, "at__gt": timezone.now() - LOG_INTERVAL}
     if block.events.filter(kind=EventKind.REPORT_REFUSED, **same).exists():
@@ -158,7 +161,7 @@ def _find_earlier_reply(earlier: Replies, attempt: Attempt, key: ReportKey, dige
 
 
 def _check_report(report: Report, claim: Claim, *, measured: int) -> float:
-    """Check the report, and return its seconds of inference; `measured` counts the rounds of this attempt so far."""
+    """Check the report, and return its seconds of inference; `measured` counts the attempt's rounds so far."""
     block, attempt = claim.block, claim.attempt
     first = block.first_round
     check_was_ordered(report, is_continued=first > 0, has_questions=bool(open_questions(block)))

@@ -31,7 +31,7 @@ DAILY: Final = timedelta(days=1)
 MAX_DAYS: Final = 3650
 REPORTS_AT_ONCE: Final = 500
 FILES_AT_ONCE: Final = 50
-# a pass stops after this time and continues with the next tick
+# a pass of `retain` stops after this time, and the next tick continues it
 BUDGET_S: Final = 20.0
 FIELDS: Final = ("timings_days", "traces_days", "models_days", "branches_days")
 Days = int | None
@@ -75,8 +75,8 @@ def set_retention(
 def retain(*, budget_s: float = BUDGET_S) -> int:
     """Remove what is due by every rule that acts now, for up to `budget_s` seconds.
 
-    In teams without a rule, versions of branches are removed after the default time. Return one sum: the runs whose
-    timings were removed, the files, the models, and the versions of branches.
+    A rule that finished within the last day is left out. In teams without a rule, versions of branches are removed
+    after BRANCHES_DAYS. Return how many were removed in sum: runs that lost their timings, files, models and versions.
     """
     until, now = time.monotonic() + budget_s, timezone.now()
     waiting = RetentionRule.objects.filter(acts_from__lte=now).exclude(acted_at__gt=now - DAILY)

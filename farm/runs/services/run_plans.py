@@ -38,7 +38,7 @@ from farm.runs.selectors.compared_versions import collect_model_facts, list_othe
 from farm.runs.selectors.paces import add_null_history, read_latencies
 
 Declared = str | Mapping[str, object] | Matrix | None
-# the largest plan for somebody who may see a team's models and not start runs of them
+# the largest plan, in points, for a user who may see a team's models but not start runs of them
 MAX_VIEWER_POINTS: Final = 200
 # larger plans are not made by a process that answers requests
 MAX_POINTS_AT_ONCE: Final = 500
@@ -65,12 +65,12 @@ def read_matrix(declared: Declared) -> Matrix:
 def plan_run(
     *, version: Version, matrix: Declared, seed: int = 0, known: Known = NOTHING_MORE, with_null_pair: bool = True
 ) -> Plan:
-    """Plan the matrix for this version on today's nodes, without writing anything.
+    """Plan the matrix for this version on the nodes that the farm has now, without writing anything.
 
     A plan that cannot be run is returned with its `problem`; `check_plan` raises Unprocessable for it. `known` holds
     the releases that package indexes offer. With `with_null_pair`, blocks get an A/A pair if their node is due to
-    measure one. Raises Invalid for a matrix that cannot be read or names wrong versions, and Conflict for a version
-    that is not ready.
+    measure one. Raises Invalid for a matrix that cannot be read or names versions that do not exist or have the same
+    files, and Conflict for a version that is not ready.
     """
     declared = read_matrix(matrix)
     versions = [*list_other_versions(version, declared), version]
@@ -132,11 +132,11 @@ def plan_or_order(
 ) -> Plan | PlanOrder:
     """Return the plan, or for a large matrix the order of one; `find_plan_order` returns that order with its plan.
 
-    `wish` is the smallest change to detect, as a fraction; None leaves the matrix's own. With `replaces_waiting`, an
-    earlier order of this person that no worker has begun is deleted. Asking for the same large plan again returns the
-    same order, and for a minute after the plan was made, the plan. Raises NotAllowed for many points without the right
-    to run, TooMany while another plan of this person is being made, Invalid for a wrong wish, and what `plan_run`
-    raises.
+    `wish` is the smallest change to detect, such as 0.03 or `3%`; None leaves the matrix's own. With
+    `replaces_waiting`, an earlier order of this person that no worker has begun is deleted. Asking for the same large
+    plan again returns the same order, or the plan itself for a minute after it was made. Raises NotAllowed for more
+    than MAX_VIEWER_POINTS points without the right to run, TooMany while another plan of this person is being made,
+    Invalid for a wrong wish, and what `plan_run` raises.
     """
     declared = read_matrix(matrix)
     if wish is not None:
@@ -159,7 +159,7 @@ def plan_or_order(
     if is_large:
         return order
 
-    # the order of a small plan only counts it while it is made
+    # a small plan has an order only while it is made, so that each person makes one plan at a time
     try:
         return plan_run(version=version, matrix=declared, seed=seed, known=known)
     finally:

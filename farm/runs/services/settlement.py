@@ -1,7 +1,7 @@
 """Settles reported blocks: writes the documents of their arms, their comparisons and the node's A/A history.
 
-Concludes finished runs too: writes their headline, and which verdicts hold among all their comparisons. A tick does
-that, as it reads every cell of the run.
+A tick then concludes finished runs: it writes their headline, and which verdicts hold among all their comparisons.
+Settling does not do this, since it takes reading every cell of the run.
 """
 
 import gzip
@@ -32,7 +32,7 @@ from farm.runs.services.locks import lock_run
 from farm.runs.states import AttemptState, BlockState, RunState
 
 logger = logging.getLogger(__name__)
-# how many runs are concluded in a tick, and among how many they are chosen
+# how many runs are concluded in a tick, and how many due runs are examined to choose them
 MAX_AT_ONCE = 4
 MAX_CANDIDATES = 1000
 # a run whose conclusion failed is tried again after this time
@@ -42,8 +42,8 @@ RETRY_AFTER_S = 60.0
 def settle(*, block_id: int, attempt: int) -> bool:
     """Settle a reported block: judge its reports, replace its documents and comparisons, and mark it done.
 
-    Several processes may try at once; one of them succeeds. Return False if the block is not reported under this
-    attempt.
+    The run is finished if this was its last open block. Several processes may try at once; one of them succeeds.
+    Return False if the block is not reported under this attempt.
     """
     reported = Block.objects.filter(pk=block_id, attempt=attempt, state=BlockState.REPORTED)
     block = reported.select_related("node", "run__version__model", "run__version__artifact__inputs").first()

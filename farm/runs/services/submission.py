@@ -37,7 +37,7 @@ from farm.runs.services.locks import lock_run
 from farm.runs.services.run_plans import Declared, check_plan, plan_run, read_matrix
 from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunReason, RunState
 
-# how many blocks are released in one tick, which has to stay short, and how many when a run starts
+# how many blocks are examined for release in one tick, which has to stay short, and how many when a run starts
 MAX_AT_ONCE = 64
 MAX_AT_START = 8
 UNFINISHED = (MakingState.PENDING, MakingState.MAKING)

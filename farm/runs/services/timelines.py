@@ -1,7 +1,7 @@
 """Reads and stores the timelines of raw traces. A `prepare` worker reads one in the workshop once somebody opens it.
 
-A trace comes from a node, so neither web nor gateway parses it. A hint to the worker that was lost is sent again while
-somebody has the page open.
+A trace comes from a node and is not trusted, so neither web nor gateway parses it. A hint that the worker never got is
+sent again while somebody has the page open.
 """
 
 import logging
@@ -64,7 +64,7 @@ def read_trace(reading_id: int) -> None:
     except Refusal as refusal:
         waiting.update(state=ReadingState.FAILED, problem=str(refusal)[:500])
     except Exception:
-        # the fault is the farm's own: nobody should wait for ever, and the log says where it is
+        # a bug of the farm: the reader is told, instead of waiting for ever, and the log has the traceback
         log.exception("reading %s broke", reading.trace)
         waiting.update(state=ReadingState.FAILED, problem=BROKEN)
     else:

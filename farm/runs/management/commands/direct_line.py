@@ -1,4 +1,4 @@
-"""Print the broker's address for a node of the farm's own network, with a user of its own; or take it away."""
+"""Creates or removes the broker user of a node in the farm's own network, and prints the address for its agent."""
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
