@@ -1,7 +1,7 @@
 """Adds what Celery does not offer of its broker: the lengths of queues, and waking the gateways' long polls.
 
-No decision depends on these answers. If the broker is not Redis, or does not answer, queues count as empty and nobody is
-woken: a block is then found by the next long poll.
+No decision depends on these answers. If the broker is not Redis, or does not answer, queues count as empty and no long
+poll is woken: the next poll then finds the block.
 """
 
 import functools

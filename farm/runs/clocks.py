@@ -13,7 +13,7 @@ class MonotonicTime(NamedTuple):
     boot: str
 
     def since(self, seconds: float, boot: str) -> float | None:
-        """Return the seconds since an earlier moment; None if that was another boot or machine, or is unknown."""
+        """Return the seconds since an earlier moment; None if its `boot` is another one or empty."""
         return self.seconds - seconds if boot == self.boot and boot else None
 
 

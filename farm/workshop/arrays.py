@@ -16,7 +16,7 @@ Array = NDArray[Any]
 Arrays = dict[str, Array]
 
 
-# limit of the list of members at an archive's end, which zipfile reads at once: some forty thousand arrays
+# limit of the list of members at an archive's end, which zipfile reads in one piece; some forty thousand arrays fit
 MAX_LISTED_BYTES = 4 << 20
 
 
@@ -43,7 +43,8 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> Path:
 def read_npz(path: Path, *, limit_bytes: int | None = None) -> Arrays:
     """Read every array of the file by name. Raises ArraysError for anything but an `.npz` of plain arrays.
 
-    `limit_bytes` limits the size of all arrays unpacked, for files whose writer is not trusted; None: no limit.
+    `limit_bytes` limits the unpacked size of all arrays together, for files whose writer is not trusted. None sets no
+    limit.
     """
     try:
         with _ShortReads(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:

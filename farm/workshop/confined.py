@@ -20,9 +20,10 @@ NO_SANDBOX = (
     "The model was not opened: no sandbox works on this machine. Ask the administrator, who finds "
     "the reason in the farm's log, then inspect it again."
 )
+# the memory limit of a child: a base, and a multiple of the size of the files that it may read
 _BASE_BYTES = 3 << 30
 _BYTES_PER_BUNDLE_BYTE = 8
-# imports of a fork server; none of them starts a thread, which a fork would lose
+# what a fork server calls before its first fork; it starts no thread, which a fork would lose
 _PRELOADED = ("farm.workshop.child.warm_up:load_onnx_tables",)
 _ACTIVITIES = {
     "inspection": "looking into the model",
@@ -40,7 +41,7 @@ _ACTIVITIES = {
     "timelines": "reading the trace",
     "packages": "unpacking the package",
 }
-# problems of the workshop that have a code of their own on a cell
+# by the code of a workshop's problem: the reason code of the error; other problems become NOT_SUPPORTED
 _CODES = {
     "fixed_batch": ReasonCode.FIXED_BATCH,
     "no_batch": ReasonCode.NO_BATCH,
@@ -69,7 +70,7 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 
 class WorkshopError(ReasonedError):
-    """An order to the workshop that could not be carried out; `reason` has the code and the sentence."""
+    """Raised if an order to the workshop could not be carried out; `reason` has the code and the sentence."""
 
     def __init__(self, code: ReasonCode, text: str) -> None:
         super().__init__(Reason(code=code, text=text[:2000]))
@@ -81,7 +82,7 @@ class ChildFiles:
 
     bundle_dir: Path
     main: str
-    # what it may read besides the bundle
+    # further files and folders that it may read
     reads: Sequence[Path] = ()
     # the folder that it may write in; None: it may write nothing
     out_dir: Path | None = None

@@ -1,8 +1,9 @@
-"""Finds the first divergent node of a model, by orders to the workshop between runs of the candidate. Imports no onnx.
+"""Finds the first node of a model whose output differs between a candidate and a reference. Imports no onnx.
 
-A candidate is a runtime, a provider, an optimisation level, or a variant that keeps its tensors' names. The caller runs
-it and compares its outputs with a reference; this module decides which tensors to compare next. The reference is the
-CPU without optimisations, or what the caller's `refer` makes, such as the outputs of another runtime.
+A candidate is a runtime, a provider, an optimisation level, or a variant that keeps its tensors' names. The workshop
+writes models that expose inner tensors, and the caller runs the candidate on them and compares the outputs; this module
+decides which tensors to compare next. The reference is the CPU without optimisations, or what the caller's `refer`
+makes, such as the outputs of another runtime.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,8 +18,9 @@ from farm.workshop import arrays, confined, replies
 from farm.workshop.confined import Answer
 
 _RUN_S = 120.0
+# a part around a node grows in at most this many steps
 _MAX_STEPS = 12
-# a part is made smaller by leaving out one node at a time, this many times at most
+# it is then made smaller by leaving out one node at a time, this many times at most
 _MAX_TRIMS = 24
 # limit of the values that a part reads, which a child wrote and this process reads
 _MAX_BYTES = 2 << 30
@@ -113,7 +115,7 @@ class _Search:
                 break
             part = wider
             cut = self._try_part(part) or cut
-        # the whole graph reads only what the model is given
+        # as a last resort, the whole graph, which reads only the model's inputs
         cut = cut or self._try_part(self.graph.nodes)
         if cut is None:
             text = f"No part of the model around {tensor} runs by itself, so none was cut out."
@@ -201,7 +203,7 @@ class _Search:
         self._sides.check()
         files = confined.ChildFiles(bundle_dir=folder, main=self._bundles.main, reads=reads, out_dir=out)
         order = {**payload, "out": str(out) if out else ""}
-        # dozens of looks, each less work than the imports of a fresh interpreter
+        # a search gives dozens of orders, each of which takes less time than the imports of a fresh interpreter
         return confined.ask_child(
             f"subgraphs:{function}", order, files=files, timeout_s=_RUN_S, expects=expects, keep_alive=True
         )

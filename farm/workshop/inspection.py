@@ -1,4 +1,4 @@
-"""The result of an inspection: the message that leaves the child."""
+"""Defines the result of an inspection: the message that the child returns."""
 
 from typing import Annotated
 
@@ -154,7 +154,7 @@ class Inspection(Message):
 
     @property
     def inputs_with_fills(self) -> tuple[ModelInput, ...]:
-        """The inputs with their fills; empty if an input's rank is unknown or no fill was chosen."""
+        """The inputs with their fills; empty if one of them has no known rank or no chosen fill."""
         chosen = self.feed.inputs if self.feed is not None else {}
         ports = [port for port in self.inputs if port.shape is not None and port.name in chosen]
         if len(ports) < len(self.inputs):
@@ -224,7 +224,7 @@ class TensorError(Message):
 
 
 class QuantisedReport(Message):
-    """What quantisation did to a model. `errors` begin with the worst, and are None for forms other than QDQ."""
+    """What quantisation did to a model. `errors` begins with the worst tensor, and is None for forms other than QDQ."""
 
     coverage: tuple[Coverage, ...]
     scales: dict[str, tuple[float, ...]]

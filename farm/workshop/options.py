@@ -10,7 +10,10 @@ from farm.workshop.problems import Problem, printable
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """A recipe's options, with their defaults. Descriptions begin with a comma, to end a sentence, or are empty."""
+    """A recipe's options, with their defaults.
+
+    Descriptions continue a sentence and so begin with a comma, or are empty. They name five excluded nodes at most.
+    """
 
     per_channel: bool = False
     reduce_range: bool = False
@@ -47,7 +50,10 @@ _KINDS = {field.name: type(field.default) for field in fields(Options)}
 
 
 def parse_options(chosen: Mapping[str, str], *, precision: str, nodes: Sequence[str] = ()) -> Options:
-    """Parse a recipe's options. Raises Problem bad_option for unknown keys, values and names of nodes."""
+    """Parse a recipe's options; `nodes` are the names that the option `exclude-nodes` may hold.
+
+    Raises Problem bad_option for unknown keys, values and names of nodes.
+    """
     try:
         texts = recipes.read_options(precision, chosen)
     except recipes.RecipeProblem as problem:

@@ -32,7 +32,7 @@ RUN_S = 120.0
 VARIANT_S = 600.0
 OUTLINE_S = 60.0
 TIMELINE_S = 30.0
-# limits of an unpacked raw trace, its events, the nodes that one inference ran, and the timeline's file
+# limits of an unpacked raw trace, of its events, of the nodes that an inference ran, and of the timeline's file
 MAX_TRACE_BYTES = 48 * 1024**2
 MAX_EVENTS, MAX_SPANS = 500_000, 20_000
 MAX_TIMELINE_BYTES = 16 * 1024**2
@@ -149,10 +149,10 @@ def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, keep_a
 
 
 def choose_feed(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float = FEED_S) -> Feed:
-    """Choose, by trying, the sizes and inputs with which the model runs; it never raises for what a model does.
+    """Choose the sizes and inputs with which the model runs, by trying. It never raises, whatever the model does.
 
-    The Feed has a `problem` where nothing runs. A model that cannot be tried, because it is too slow or ends the
-    process, gets the likeliest sizes and inputs. `out_dir` is a folder for scratch files.
+    The feed has a `problem` if the model ran with none of them. A model that cannot be tried, because it is too slow
+    or ends the process, gets the likeliest sizes and inputs. `out_dir` is a folder for scratch files.
     """
     files = confined.ChildFiles(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
     try:
@@ -171,7 +171,7 @@ def choose_feed(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float 
 def find_opset_range(
     bundle_dir: Path, main: str, *, timeout_s: float = REACH_S, keep_alive: bool = False
 ) -> OpsetReach | None:
-    """Find how far the model's operator set can be converted; None if the converter failed or took too long."""
+    """Find how far the model's operator set can be converted; None if the child failed or took too long."""
     files = confined.ChildFiles(bundle_dir=bundle_dir, main=main)
     outcome = confined.ask_child_or_problem(
         "opset_range:find_opset_range", {}, files=files, timeout_s=timeout_s, expects=OpsetReach, keep_alive=keep_alive
@@ -221,7 +221,7 @@ def make_variant(
     answer = confined.ask_child(
         "variants:make_variant", payload, files=files, timeout_s=timeout_s, expects=replies.VariantReply
     )
-    # the files are listed from the disk, as the child's answer is not trusted
+    # the files are listed from the disk, since the child's reply is not trusted
     data_names = plain_files.list_plain_files(out_dir, re.escape(f"{main}.data"))
     names = (confined.require_file(out_dir / main).name, *data_names)
     return Variant(folder=out_dir, main=main, files=names, history=answer.history, coverage=answer.coverage)
@@ -270,7 +270,10 @@ def read_timeline(folder: Path, name: str, *, out_dir: Path) -> Timeline:
 
 
 def unpack_package(folder: Path, name: str, *, names: Sequence[str], out_dir: Path) -> list[Path]:
-    """Unpack the named files of an npm package into `out_dir`, and return their paths. Raises WorkshopError."""
+    """Unpack the named files of an npm package's folder `dist` into `out_dir`, and return their paths in this order.
+
+    Raises WorkshopError, also if one of them is missing.
+    """
     files = confined.ChildFiles(bundle_dir=folder, main=name, out_dir=out_dir)
     limits = {"limit_files": MAX_PACKED_FILES, "limit_bytes": MAX_UNPACKED_BYTES}
     order = {**limits, "names": list(names), "out": str(out_dir)}

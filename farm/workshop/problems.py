@@ -1,11 +1,11 @@
-"""A problem with a model, as the child answers it, and helpers to write its sentence."""
+"""Defines the problem that a child returns instead of an answer, and helpers that write its sentence."""
 
 import functools
 import re
 from collections.abc import Callable
 from typing import TypeVar
 
-# places in another project's source code, and folders of this child
+# parts of other libraries' messages that are removed: places in their source code, and folders of this child
 _NOISE = (
     re.compile(r"^\[\w+Error\] : \d+ : \w+ : "),
     re.compile(r"^Load model from \S+ failed: ?"),
@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 
 
 class Problem(Exception):
-    """A problem that is answered: `code` is for programs, and `text` tells people what is wrong and what to do."""
+    """A problem that a child returns: `code` is for programs, and `text` tells people what is wrong and what to do."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -42,7 +42,7 @@ def answer_problems(function: Callable[[Payload], Answer]) -> Callable[[Payload]
 def printable(name: str | bytes, *, limit: int = 80) -> str:
     """Cut a name from a model to `limit` characters and replace unprintable ones, so that a sentence can hold it.
 
-    Protobuf returns bytes for names that are no UTF-8.
+    Bytes are taken too, since protobuf returns them for names that are not UTF-8.
     """
     name = name.decode("utf-8", errors="replace") if isinstance(name, bytes) else name
     clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name[: limit + 1])
@@ -52,7 +52,7 @@ def printable(name: str | bytes, *, limit: int = 80) -> str:
 def first_line(error: BaseException, *, limit: int = 300) -> str:
     """Extract the first line of another library's message, cut to `limit` characters and without its full stop.
 
-    Places in source code are removed. If there is no message, it is the name of the error's class.
+    Places in source code are removed. Without a message, the name of the error's class is returned.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     words = lines[0] if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""The replies of the workshop's functions, validated, since they come from a process that a model may have taken over.
+"""Validates the replies of the workshop's functions, which come from a process that a model may have taken over.
 
 Sizes are limited to what a row, a sentence and a page can hold. No reply holds a path: files have the names that the
 order gave them.
@@ -16,7 +16,7 @@ Text = Annotated[str, StringConstraints(max_length=4000)]
 Name = Annotated[str, StringConstraints(max_length=1000)]
 
 
-# what an integer column of the database holds
+# the numbers from 0 on that an integer column of the database can hold
 Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 

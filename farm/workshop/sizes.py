@@ -22,8 +22,8 @@ class DynamicDims(TypedDict):
 def resolve_sizes(facts: DynamicDims, *, batch: int | None, shapes: Mapping[str, int]) -> dict[str, int]:
     """Choose the size of every dynamic dimension, by name.
 
-    `shapes` holds the sizes that the user chose. Of the others, the batch gets `batch`, or 1 where that is None,
-    dimensions named like an image's side get 224, and the rest 64. Raises Problem with the code fixed_batch or no_batch
+    `shapes` holds the sizes that the user chose. Of the other dimensions, the batch gets `batch`, or 1 if that is None,
+    those named like an image's side get 224, and the rest get 64. Raises Problem with the code fixed_batch or no_batch
     if the model does not take `batch`, and unknown_dim for a name in `shapes` that the model does not have.
     """
     chosen, model_batch = dict(shapes), facts["batch"]

@@ -93,7 +93,7 @@ def online_nodes(user: Anyone) -> list[Node]:
 
 
 def queues(user: Anyone, nodes: Sequence[Node], *, forecast: Forecast) -> list[Queue]:
-    """Group the open blocks that the user may see by hardware, the one with most waiting blocks first.
+    """Group the open blocks that the user may see by hardware, the kind with most waiting blocks first.
 
     `nodes` are those of `online_nodes`.
     """

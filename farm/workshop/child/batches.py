@@ -8,7 +8,7 @@ import onnx
 from farm.workshop.child import size_constraints
 from farm.workshop.child.shapes import copy_without_weights, list_shapes
 
-# names that exporters number, as they know no better
+# names that exporters make up by numbering dimensions without a name
 _NUMBERED = re.compile(r"(unk_+|unknown_*|(.+_)?dynamic_axes_|dim_|DynamicDimension\.)\d+")
 # each dimension gets a size of its own, from this one on, by which it is recognised after shape inference
 _FIRST_MARK = 100_003

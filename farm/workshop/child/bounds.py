@@ -26,7 +26,7 @@ _EMBEDDINGS = {"EmbedLayerNormalization": {0: 2, 1: 4}}
 # operators compute the new index, the second ones decide where it is needed.
 _WRAPPING, _CONDITIONS = {"Add", "Mul", "Where"}, {"Less", "GreaterOrEqual", "Not", "Cast"}
 
-# in place of a bound: the input is a small number above zero; it is the side of an image
+# stand in place of a bound: COUNT for an input that is a small number above zero, SIDE for the side of an image
 COUNT, SIDE = -1, -2
 Limit = int | str
 

@@ -12,10 +12,12 @@ from farm.workshop.child import feed, inputs, model_file, payloads, signature
 from farm.workshop.problems import Problem, answer_problems, printable
 
 _RANDOM_SAMPLES = 100
+# fewer samples than the first number give a warning, fewer than the second an advice
 _FEW, _ENOUGH = 100, 500
 _MAX_SAMPLES = 100_000
+# samples in a feed where the batch is dynamic
 _AT_ONCE = 32
-# arrays of an evaluation set, which may serve for calibration too, that are no inputs
+# arrays of labelled data, which may serve for calibration too, that are not inputs
 _NO_INPUTS = ("labels",)
 
 Feeds = list[arrays.Arrays]
@@ -37,10 +39,10 @@ class CalibrationReader(CalibrationDataReader):  # type: ignore[misc]
 
 @answer_problems
 def accept_calibration(payload: payloads.Samples) -> dict[str, object]:
-    """Check samples against the model {folder, main}, write them to `out` as one `.npz`, and answer their number.
+    """Check samples against the payload's model, write them to `out` as one `.npz`, and return their number.
 
     `data` is an `.npz`. If it is None, `sets` holds a list of ONNX's own `input_N.pb` for each set of test data.
-    Answers a problem with the code bad_calibration or bad_arrays if they do not fit.
+    Returns a problem with the code bad_calibration or bad_arrays if they do not fit.
     """
     model = model_file.read_model(Path(payload["folder"]), payload["main"])
     facts, out = signature.read_signature(model), Path(payload["out"])

@@ -23,7 +23,7 @@ class Compiled(TypedDict):
 
 
 def read_compiled(model: onnx.ModelProto) -> Compiled | None:
-    """Read which provider compiled code in the model, with which SDK and for which hardware; None: no such code."""
+    """Read which provider compiled code in the model, with which SDK and for which hardware; None if there is none."""
     nodes = [node for node in traversal.iterate_nodes(model) if (node.op_type, node.domain) == (OPERATOR, DOMAIN)]
     if not nodes:
         return None

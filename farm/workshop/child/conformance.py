@@ -1,7 +1,7 @@
 """Writes the ONNX package's backend node tests as a suite that a runner without `onnx` can run.
 
-They come from `onnx.backend.test.loader.load_node_model_tests`. Only tests with plain tensors are taken: arrays of a
-dtype that numpy itself has. Sequences, optionals, maps, bfloat16, float8 and 4-bit types are counted as left out.
+The tests come from `onnx.backend.test.loader.load_node_model_tests`. Only tests with plain tensors are taken: arrays of
+a dtype that numpy itself has. Tests with sequences, optionals, maps, bfloat16, float8 or 4-bit types count as left out.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Values known before a model runs: initialisers and Constant nodes. Runs in the child only."""
+"""Reads values that are known before a model runs: initialisers and Constant nodes. Runs in the child only."""
 
 from collections.abc import Collection
 
@@ -13,9 +13,9 @@ _MAX_TENSOR_BYTES = 1 << 20
 
 
 def read_constants(model: onnx.ModelProto, *, names: Collection[str]) -> dict[str, Array]:
-    """Read the initialisers and Constant nodes of these names in any graph.
+    """Read the initialisers and Constant nodes of these names in any graph, by name.
 
-    Leave out tensors that are large, external or broken, and constants that are strings or sparse.
+    Tensors that are large, external or broken are left out, and so are constants that are strings or sparse.
     """
     values: dict[str, Array] = {}
     for graph in traversal.iterate_graphs(model):

@@ -1,7 +1,7 @@
 """Finds the size that a dynamic dimension must have, from the nodes that consume it, such as a Conv. Child only.
 
-Shape inference carries the names of dimensions through the graph, reshapes included; where a name then meets a number
-that it must equal, that is its size.
+Shape inference carries the names of dimensions through the graph, reshapes included. Where a name then meets a number
+that it must equal, this number is its size.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ class Requirements:
     step_dims: set[str] = field(default_factory=set)
 
     def list_sizes(self, dim: str) -> list[int]:
-        """List the sizes required of a dimension: several where nodes disagree, none where nothing requires one."""
+        """List the sizes required of a dimension, several where nodes disagree; else its minimum, or nothing."""
         return list(self.sizes.get(dim, ())) or ([self.minimums[dim]] if dim in self.minimums else [])
 
     def describe_disagreements(self) -> str:

@@ -1,4 +1,4 @@
-"""Finds the longest sequence that a decoder's graph takes, where the graph tells. Runs in the child only."""
+"""Finds the longest sequence that a decoder's graph takes, if the graph limits it. Runs in the child only."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

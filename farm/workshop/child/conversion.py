@@ -16,16 +16,16 @@ _NO_ADAPTER = (
     re.compile(r"No Adapter (?:From|To) Version \$?(?P<version>\d+) for (?P<operator>\w+)", re.I),
     re.compile(r"No Previous Version of (?P<operator>\w+) exists"),
 )
-# a conversion changes how operators are spelled, never what they compute
+# tolerances of the comparison, which are narrow: a conversion should not change what the model computes
 _ATOL, _RTOL = 1e-5, 1e-4
 
 
 def convert_opset(model: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto, list[str]]:
     """Convert the model to another default operator set, and say in sentences what was done.
 
-    Unused operator sets are removed and the IR version is lowered too. Raises Problem with the code no_adapter or
-    conversion_failed. Functions of the model are inlined where it is converted. Whether the outputs stay the same is
-    for `check_same_outputs`.
+    Unused operator sets are removed and the IR version is lowered too. Functions of the model are inlined if it has to
+    be converted. The outputs are not compared; `check_same_outputs` does that. Raises Problem with the code no_adapter
+    or conversion_failed.
     """
     current = version_stamps.read_default_opset(model)
     if current is None:
@@ -86,7 +86,7 @@ def _convert_with_reason(model: onnx.ModelProto, *, current: int, target: int) -
 
 
 def convert_with_onnx(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
-    """Convert by onnx's converter alone. Raises Problem no_adapter or conversion_failed; its text is the reason."""
+    """Convert by onnx's converter alone. Raises Problem no_adapter or conversion_failed, with a clause as its text."""
     try:
         converted = version_converter.convert_version(model, target)
     except Exception as error:  # the converter raises RuntimeError and others, undocumented
@@ -102,7 +102,10 @@ def convert_with_onnx(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
 
 
 def _find_fault(model: onnx.ModelProto) -> str:
-    """Say what is invalid in the model, as the converter leaves attributes that the new operator set does not have."""
+    """Say what onnx's checker finds invalid in the model; empty if nothing.
+
+    The converter leaves attributes that the new operator set does not have.
+    """
     try:
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError) as error:

@@ -14,6 +14,7 @@ from farm.workshop.child import label_shapes, model_file, payloads, signature
 from farm.workshop.problems import Problem, answer_problems, first_line, printable
 
 LABELS, VOCABULARY = "labels", "vocabulary"
+# samples in the first batch for a user's own judge, where the batch is dynamic
 AT_ONCE = 64
 
 
@@ -21,8 +22,8 @@ AT_ONCE = 64
 def check_labelled_data(payload: payloads.Evaluation) -> dict[str, object]:
     """Check labelled `data` against the model and the recipe, run the first batch, and write the data to `out`.
 
-    Answers the number of samples, the output that is judged, and the number of classes (None if there are none).
-    The judging itself is done on nodes, by worker.runner.judges. Answers a problem with the code bad_arrays,
+    Returns the number of samples, the output that is judged, and the number of classes (None if there are none).
+    The judging itself is done on nodes, by worker.runner.judges. Returns a problem with the code bad_arrays,
     bad_labels, bad_output, too_many_samples, inputs_*, not_loaded or inference_failed where something does not fit.
     """
     # read the data and run the first batch
@@ -52,7 +53,7 @@ def check_labelled_data(payload: payloads.Evaluation) -> dict[str, object]:
 def accept_samples(payload: payloads.JudgedSamples) -> dict[str, object]:
     """Check `data` for a user's own judge, run the first batch, and write all arrays to `out`.
 
-    The arrays are the model's inputs by name and whatever else the judge reads, which is not checked. Answers the
+    The arrays are the model's inputs by name and whatever else the judge reads, which is not checked. Returns the
     number of samples, with no output and no classes, or a problem with the code bad_arrays, bad_output,
     too_many_samples, inputs_*, not_loaded or inference_failed where something does not fit.
     """
@@ -122,7 +123,7 @@ def _join_outputs(outputs: list[Array]) -> Array:
 
 
 def _apply_step(outputs: Array, payload: payloads.Evaluation, vocabulary: arrays.Arrays) -> Array:
-    """Apply the recipe's step to the output."""
+    """Apply the recipe's step, if any, to the output: ctc, softmax, argmax or a threshold. Raises Problem."""
     step = payload["apply"]
     if step is None:
         return outputs
@@ -140,7 +141,7 @@ def _apply_step(outputs: Array, payload: payloads.Evaluation, vocabulary: arrays
 
 
 def _check_decodable(outputs: Array, tokens: int) -> Array:
-    """Check that ctc can decode the output and return an empty text a sample, as only the shape matters here."""
+    """Check that ctc can decode the output. Return an empty text for each sample, since only the shape matters here."""
     is_scores = outputs.ndim == 3 and outputs.dtype.kind == "f"
     is_ids = outputs.ndim == 2 and outputs.dtype.kind in "iu"
     if not is_scores and not is_ids:
@@ -181,7 +182,7 @@ def _take_labels(stored: arrays.Arrays, file_name: str) -> Array:
 def _split_into_feeds(
     inputs: arrays.Arrays, facts: signature.Signature, *, count: int, at_once: int
 ) -> Iterator[tuple[arrays.Arrays, int]]:
-    """Yield feeds along the batch with their numbers of samples; a fixed batch is filled up with its own samples."""
+    """Yield feeds along the batch, each with its number of samples; a fixed batch is filled up by repeating samples."""
     batch = facts["batch"]
     if batch is None:
         raise Problem("bad_output", "The model has no batch, so samples cannot be told apart: export one with a batch.")

@@ -15,10 +15,11 @@ from farm.workshop.problems import Problem, printable
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
 # endings of files that may lie in a bundle beside its model and the model's data
 _COMPANIONS = (".npz", ".pb", ".json", PROGRAM_ENDING)
-# and in a folder that onnxruntime-genai reads
+# further endings that are allowed in a folder that onnxruntime-genai reads
 _TOKENIZER_ENDINGS = (".txt", ".model", ".jinja")
 _HALF_BYTE = {TensorProto.UINT4, TensorProto.INT4, TensorProto.FLOAT4E2M1}
 _QUARTER_BYTE = {getattr(TensorProto, name) for name in ("UINT2", "INT2") if hasattr(TensorProto, name)}
+# bits of an element; types that are not listed have 8
 _BITS = {
     **dict.fromkeys(_HALF_BYTE, 4),
     **dict.fromkeys(_QUARTER_BYTE, 2),
@@ -59,7 +60,8 @@ def list_external_files(model: onnx.ModelProto) -> list[str]:
 def check_external_data(model: onnx.ModelProto, *, folder: Path, main: str) -> None:
     """Check every tensor's external data, and that each file in the folder belongs to the model.
 
-    Files that come with a model, such as an .npz or a tokenizer's, are allowed. Raises Problem with the code
+    Files that come with a model, such as an .npz, are allowed, and those of a tokenizer beside a configuration of
+    onnxruntime-genai. Raises Problem with the code
     external_name, external_link, external_missing, external_self, external_range or external_extra.
     """
     for tensor in traversal.iterate_tensors(model):

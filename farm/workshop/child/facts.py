@@ -1,4 +1,4 @@
-"""Facts of a model, as fields of an `inspection.Inspection`."""
+"""Defines the facts of a model, which are fields of an `inspection.Inspection`."""
 
 from typing import Literal, TypedDict
 

@@ -27,7 +27,7 @@ from farm.workshop.problems import Problem, answer_problems, printable
 
 # limit of all tries together; less than a child's own limit
 _MAX_TRYING_S = 30.0
-# work that differs by more between seeds would be measured as a difference between runs
+# if the work differs by a larger share between seeds, it would look like a difference between runs
 _MAX_DIFFERENCE = 0.1
 _SEEDS = (0, 1, 2)
 # operators whose work depends on the values of their inputs
@@ -52,16 +52,16 @@ class FoundFeed:
     tries: int = 0
     # why the model did not run, in words; empty where it ran or was not tried
     problem: str = ""
-    # seconds of the run that worked; None: none was made or none worked
+    # seconds of the run that worked; None if no run was made or none worked
     run_s: float | None = field(default=None, kw_only=True)
-    # sizes of a whole prompt without a cache, with which a decoder ran too; else empty
+    # sizes with which a decoder also took a whole prompt without a cache; else empty
     prompt: dict[str, int] = field(default_factory=dict, kw_only=True)
     session: onnxruntime.InferenceSession | None = field(default=None, kw_only=True)
 
 
 @answer_problems
 def choose_feed(payload: payloads.Written) -> dict[str, object]:
-    """Try sizes on the model {folder, main} until it runs, and answer the fields of an `inspection.Feed`.
+    """Try sizes on the payload's model until it runs, and return the fields of an `inspection.Feed`.
 
     `out` is a folder for scratch files.
     """
@@ -75,7 +75,7 @@ def choose_feed(payload: payloads.Written) -> dict[str, object]:
 
 @answer_problems
 def guess_feed(payload: payloads.Model) -> dict[str, object]:
-    """Answer the likeliest sizes and fills for {folder, main} without running the model."""
+    """Return the likeliest sizes and fills for the payload's model without running the model."""
     model = model_file.read_model(Path(payload["folder"]), payload["main"])
     facts = signature.read_signature(model)
     required = consumers.find_required_sizes(model, facts)
@@ -88,9 +88,10 @@ def find_feed(
 ) -> FoundFeed:
     """Find sizes and fills that the model runs with.
 
-    The likeliest are returned untried if nothing has to be chosen or the model cannot be loaded here, and with a
-    `problem` if the model ran in no try or cannot be fed. `stored` is the same model, as a file or as bytes. `profile`
-    is the path prefix of a profile, which the session writes only if the model's work may depend on its input values.
+    The likeliest are returned untried if nothing has to be chosen, an input has an open rank, or the model cannot be
+    loaded here. They have a `problem` if the model ran in no try or cannot be fed. `stored` is the same model, as a
+    file or as bytes. `profile` is the path prefix of a profile, which the session writes only if the model's work may
+    depend on its input values.
     """
     facts = signature.read_signature(model)
     required = consumers.find_required_sizes(model, facts)
@@ -132,7 +133,7 @@ def _try_sizes(
     session: onnxruntime.InferenceSession,
     candidates: list[dict[str, int]],
 ) -> FoundFeed:
-    """Try the candidates in order, and before the next one those that ONNX Runtime's errors suggest."""
+    """Try the candidates in order; sizes that an error of ONNX Runtime suggests are tried before the next candidate."""
     ends_at = time.monotonic() + _MAX_TRYING_S
     tried: list[dict[str, int]] = []
     suggested: list[dict[str, int]] = []

@@ -16,6 +16,7 @@ from farm.workshop.child import constants, external, quantised, shapes, traversa
 from farm.workshop.child.facts import Facts
 from farm.workshop.problems import first_line, printable
 
+# near protobuf's limit of 2 GB
 _NEARLY_2GB_BYTES = 1_800_000_000
 _MIN_DUPLICATE_BYTES = 1024
 _LARGE_INT64_SHARE = 0.3
@@ -36,7 +37,7 @@ class Finding(TypedDict):
 def find_all_findings(model: onnx.ModelProto, *, facts: Facts, path: Path | None = None) -> list[Finding]:
     """Run all checks on the model, and write the inferred shapes into it.
 
-    `path` is the file that it was read from; None: there is none.
+    `path` is the file that it was read from, or None.
     """
     findings = run_onnx_checks(model, path)
     for check in _CHECKS:
@@ -47,7 +48,7 @@ def find_all_findings(model: onnx.ModelProto, *, facts: Facts, path: Path | None
 def run_onnx_checks(model: onnx.ModelProto, path: Path | None = None) -> list[Finding]:
     """Run ONNX's checker and shape inference, return their complaints, and write the shapes into `model`.
 
-    A model newer than the onnx installed here is neither checked nor given shapes: one finding says so.
+    A model newer than the onnx installed here is neither checked nor given shapes; the one finding says so.
     """
     imports = {entry.domain: entry.version for entry in model.opset_import}
     newest = max((v for domain, v in imports.items() if domain in opsets.ONNX_DOMAINS), default=0)

@@ -13,7 +13,7 @@ MATMUL = "MatMulNBits"
 
 
 def quantise_to_four_bits(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tuple[onnx.ModelProto, list[str]]:
-    """Quantise the stored weights of every MatMul to 4 bits, and say in sentences what was done.
+    """Quantise the stored weights of every MatMul that is not excluded to 4 bits, and say in sentences what was done.
 
     Raises Problem with the code already_quantised, bad_option, nothing_quantised or quantising_failed.
     """
@@ -34,7 +34,7 @@ def quantise_to_four_bits(model: onnx.ModelProto, *, chosen: Mapping[str, str]) 
 
 
 def _quantise(model: onnx.ModelProto, parsed: options.Options) -> onnx.ModelProto:
-    # here, as it imports sympy: seconds that no other recipe should wait for
+    # imported here: it imports sympy, which takes seconds that no other recipe should wait for
     from onnxruntime.quantization import matmul_nbits_quantizer
 
     logging.getLogger(matmul_nbits_quantizer.__name__).setLevel(logging.WARNING)
@@ -55,7 +55,7 @@ def _quantise(model: onnx.ModelProto, parsed: options.Options) -> onnx.ModelProt
 
 
 def _remove_repeated_initialisers(model: onnx.ModelProto) -> None:
-    """Undo that the tool stores weights twice that two MatMul share."""
+    """Remove the second copies that the tool stores of weights shared by two MatMul nodes."""
     for graph in traversal.iterate_graphs(model):
         by_name = {tensor.name: tensor for tensor in graph.initializer}
         if len(by_name) < len(graph.initializer):

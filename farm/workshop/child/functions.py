@@ -12,7 +12,7 @@ _MAX_DEPTH = 64
 
 
 def check_node_count(model: onnx.ModelProto) -> None:
-    """Raises Problem too_many_nodes if the model has more nodes than the limit, and counts no further than that.
+    """Check that the model has at most _MAX_NODES nodes; counting ends there. Raises Problem too_many_nodes.
 
     Sixteen megabytes hold eight million empty nodes, which would take more than a minute to count.
     """
@@ -21,9 +21,10 @@ def check_node_count(model: onnx.ModelProto) -> None:
 
 
 def check_expanded_size(model: onnx.ModelProto) -> None:
-    """Raises Problem function_bomb if the model's functions, written out, have more nodes than the limit.
+    """Check that the model has at most _MAX_NODES nodes once its functions are written out.
 
-    A few nested functions can stand for billions of nodes.
+    A few nested functions can stand for billions of nodes. Raises Problem function_bomb, also for functions that are
+    nested deeper than _MAX_DEPTH.
     """
     bodies = {(function.domain, function.name): function for function in model.functions}
     sizes: dict[tuple[str, str], int] = {}

@@ -11,15 +11,15 @@ from farm.workshop.problems import Problem, printable
 _MAX_BYTES = 1 << 20
 _MAX_TOKENS = 1 << 24
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
-# parts of a configuration that make it another kind of model than a decoder of text
+# parts of a configuration that a decoder of text does not have
 _OTHER_PARTS = ("encoder", "encoder_decoder_init", "vision", "speech", "embedding", "joiner", "transducer")
 
 
 def read_config(folder: Path, main: str, *, outputs: Sequence[Port]) -> dict[str, object] | None:
     """Read the folder's configuration as the fields of `plans.GenaiFacts`; None if there is none.
 
-    What is wrong with it is a sentence in the field `problem`. `outputs` are the model's: a `vocab_size` above the
-    tokens that they score is wrong.
+    If it cannot be used, the field `problem` says why, and fields that were not read yet are missing. `outputs` are the
+    model's; the configuration must not have a larger `vocab_size` than the tokens that they score.
     """
     path = folder / CONFIG
     if not path.is_file():
@@ -85,7 +85,7 @@ def _refuse_others(model: Mapping[str, object], decoder: Mapping[str, object]) -
 
 
 def _refuse_missing(model: Mapping[str, object], *, folder: Path, main: str) -> None:
-    """Raises Problem if a file that the configuration names is missing, lies elsewhere, or is a library."""
+    """Check that each file that the configuration names lies beside it and is no library. Raises Problem."""
     for name, value in _list_named_files(model):
         if name == "custom_ops_library":
             raise _problem(f"names the library {printable(value)}: custom operators are not loaded, leave it out.")

@@ -1,7 +1,7 @@
 """Guesses what an input is for from its name, its shape and the operators that it feeds. Runs in the child only.
 
-Positions are integers with a name like `position_ids`; a length is one integer, or one in each row, with a name like
-`lengths`.
+Positions are an array of integers with a name like `position_ids`. A length is one integer, or one for each row, with a
+name like `lengths`.
 """
 
 import re
@@ -24,13 +24,14 @@ _FACTOR = re.compile(r"speed|scale|(^|_)rate|temperature|tempo", re.IGNORECASE)
 _RECURRENT = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 _COMPARES = {"Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"}
 _DIVIDES = {"Div", "Mod"}
+# by operator: the new factor and offset of an input's values after the operator combines them with a number
 _SCALES: Mapping[str, Callable[[float, float, float], tuple[float, float]]] = {
     "Add": lambda factor, offset, by: (factor, offset + by),
     "Sub": lambda factor, offset, by: (factor, offset - by),
     "Mul": lambda factor, offset, by: (factor * by, offset * by),
     "Div": lambda factor, offset, by: (factor / by, offset / by),
 }
-# the values, such as those of pixels, that are scaled down reach up to a number between these
+# the largest value of an input that the graph scales down, such as 255 for pixels, lies between these
 _MIN_REACH, _MAX_REACH = 100, 1 << 16
 # operators whose output holds numbers of their first input, in another shape
 _PASS_THROUGH = {
@@ -38,12 +39,12 @@ _PASS_THROUGH = {
     *("Split", "Concat"),
 }
 USUAL_RATE = 16_000
-# a score that is replaced by a number this low is hidden: fp16 ends at -65,504
+# a score that is replaced by a number this low is hidden; the lowest number of fp16 is -65,504
 _HIDDEN = -10_000
 
 
 def is_mask(port: signature.Port) -> bool:
-    """Say whether the input's name says that it is a mask; ones in it let everything through."""
+    """Say whether the input's name contains `mask`. Ones in such an input usually let everything through."""
     return bool(_MASK.search(port["name"]))
 
 
@@ -70,7 +71,7 @@ def holds_length(port: signature.Port) -> bool:
 def holds_factor(port: signature.Port) -> bool:
     """Say whether the input may be a factor: a single float, or floats called speed, scale, rate, temperature or tempo.
 
-    An input of open rank is none.
+    An input of open rank is not one.
     """
     is_float = signature.find_numpy_kind(port) == "f"
     is_one = all(dim == 1 for dim in port["shape"] or ())
@@ -124,7 +125,7 @@ def find_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | 
 def find_greatest_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
     """Find the greatest number in the stored lists that an integer input is compared with; None if there is none.
 
-    One-hot encodings compare so.
+    One-hot encodings are computed by such comparisons.
     """
     if not is_integer(port):
         return None
@@ -166,7 +167,10 @@ def holds_boxes(port: signature.Port, model: onnx.ModelProto) -> bool:
 
 
 def find_scaled_range(port: signature.Port, model: onnx.ModelProto) -> int:
-    """Find the largest value of an input that the graph scales to 0..1 or -1..1, like 255 for pixels; 0: not scaled."""
+    """Find the value that the graph scales to 1 where it scales an input to 0..1 or -1..1, like 255 for pixels.
+
+    0 if the input is not scaled.
+    """
     scaling = [node for node in model.graph.node if node.op_type in _SCALES and len(node.input) > 1]
     stored = constants.read_constants(model, names={node.input[1] for node in scaling})
     numbers = {name: value.item() for name, value in stored.items() if value.size == 1 and value.dtype.kind in "fiu"}
@@ -200,7 +204,10 @@ def holds_divisors(port: signature.Port, model: onnx.ModelProto) -> bool:
 
 
 def find_tensors_holding(model: onnx.ModelProto, name: str) -> set[str]:
-    """Find the tensors that hold the values of the input unchanged, itself included, in branches and loops too."""
+    """Find the tensors that hold values of the input unchanged, in another shape or in part, and the input itself.
+
+    Tensors in branches and loops are included.
+    """
     carriers = {name}
     for node in traversal.iterate_nodes(model, with_functions=False):
         if node.op_type in _PASS_THROUGH and node.input and node.input[0] in carriers:

@@ -19,7 +19,7 @@ from farm.workshop.problems import Problem, printable
 _COUNT, _SIDE = 3, 640
 # the largest coordinate of a box in whole numbers
 _PAGE = 1000
-# words of strings where no operator has a table of the strings that it knows
+# strings are made of these words where no operator has a table of the strings that it knows
 _WORDS = "the quick brown fox jumps over a lazy dog while seven white birds watch"
 _WORDS_EACH = 8
 _MAX_CODES = 16
@@ -197,7 +197,7 @@ def _choose_by_limit(port: signature.Port, model: onnx.ModelProto, limit: bounds
 
 
 def _choose_by_arithmetic(port: signature.Port, model: onnx.ModelProto) -> str:
-    """Choose among the numbers that it is compared with, else up to the number it is scaled down from."""
+    """Choose among the numbers that the input is compared with, else from 0 to the number that is scaled to 1."""
     if codes := input_roles.list_compared_numbers(port, model):
         return f"{fills.OF}:{'|'.join(map(str, codes[:_MAX_CODES]))}"
     reach = 0 if input_roles.is_integer(port) else input_roles.find_scaled_range(port, model)

@@ -20,9 +20,9 @@ Facts = signature.Signature
 
 @answer_problems
 def make_inputs(payload: payloads.Workload) -> dict[str, object]:
-    """Make seeded inputs for {folder, main}, write them to `out`, and answer their batch and sizes.
+    """Make seeded inputs for the payload's model, write them to `out`, and return their batch and sizes.
 
-    `inputs` are fills by name (see `farm.rules.cells.fills`) in place of those chosen from the graph. Answers a problem
+    `inputs` are fills by name (see `farm.rules.cells.fills`) in place of those chosen from the graph. Returns a problem
     with the code inputs_names, inputs_too_large, bad_input, fixed_batch, no_batch or unknown_dim.
     """
     model, facts = _read_model_and_facts(payload)
@@ -35,9 +35,9 @@ def make_inputs(payload: payloads.Workload) -> dict[str, object]:
 
 @answer_problems
 def accept_inputs(payload: payloads.GivenInputs) -> dict[str, object]:
-    """Check given inputs, write them to `out` in the model's order, and answer their batch and sizes.
+    """Check given inputs, write them to `out` in the model's order, and return their batch and sizes.
 
-    Answers a problem with the code bad_arrays, inputs_names, inputs_dtype or inputs_shape where they do not fit.
+    Returns a problem with the code bad_arrays, inputs_names, inputs_dtype or inputs_shape where they do not fit.
     """
     _, facts = _read_model_and_facts(payload)
     given = arrays.read_npz(Path(payload["inputs"]))
@@ -49,9 +49,9 @@ def accept_inputs(payload: payloads.GivenInputs) -> dict[str, object]:
 
 @answer_problems
 def unpack_test_data(payload: payloads.TestData) -> dict[str, object]:
-    """Write ONNX's own `.pb` files as one `.npz` by name, and answer the names.
+    """Write ONNX's own `.pb` files as one `.npz` by name, and return the names.
 
-    The files are in the order of the model's inputs or outputs, as `side` says; there may be fewer of them. Answers a
+    The files are in the order of the model's inputs or outputs, as `side` says; there may be fewer of them. Returns a
     problem with the code bad_arrays or inputs_names.
     """
     _, facts = _read_model_and_facts(payload)
@@ -69,8 +69,9 @@ def make_seeded_inputs(
 ) -> arrays.Arrays:
     """Make one array for every input, the same for the same seed.
 
-    `chosen` are the sizes of dynamic dimensions, `fills` those of inputs by name; the others are chosen from the graph.
-    Raises Problem with the code inputs_too_large, bad_input or unknown_dim, which an input of open rank gets.
+    `chosen` holds the sizes of dynamic dimensions, and `fills` a fill for each input by name; missing fills are chosen
+    from the graph. Raises Problem with the code inputs_too_large or bad_input, and unknown_dim for an input of open
+    rank.
     """
     shapes = {}
     for port in facts["inputs"]:

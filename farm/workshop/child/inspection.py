@@ -31,7 +31,7 @@ _MAX_OPERATORS = 500
 
 @answer_problems
 def inspect(payload: payloads.Model) -> dict[str, object]:
-    """Inspect {folder, main} and answer the fields of an `inspection.Inspection`, or a problem with its code."""
+    """Inspect the payload's model and return the fields of an `inspection.Inspection`, or a problem with its code."""
     folder, main = Path(payload["folder"]), payload["main"]
     model = model_file.read_model(folder, main)
     try:

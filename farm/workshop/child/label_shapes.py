@@ -1,7 +1,7 @@
 """Checks labels against the output that they judge: one function for each shape of labels. Runs in the child only.
 
-Each takes the output of the first batch after the recipe's step, all labels and the metric's name, and returns how many
-classes there are, None if there are no classes. Each raises Problem bad_labels or bad_output.
+Each function takes the output of the first batch after the recipe's step, all labels and the metric's name, and returns
+the number of classes, or None if there are no classes. Each raises Problem bad_labels or bad_output.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ def check_classes(outputs: Array, labels: Array, metric: str) -> int | None:
 
 
 def check_class_range(labels: Array, count: int) -> None:
-    """Raises Problem bad_labels if a label is not from 0 to `count` - 1."""
+    """Check that all labels are from 0 to `count` - 1. Raises Problem bad_labels."""
     if labels.min() < 0 or labels.max() >= count:
         text = f"The labels reach from {labels.min()} to {labels.max()}, the output has the classes 0 to {count - 1}."
         raise Problem("bad_labels", text)
@@ -134,7 +134,7 @@ def check_tokens(outputs: Array, labels: Array, metric: str) -> int | None:
 
 
 def accept_anything(outputs: Array, labels: Array, metric: str) -> None:
-    """Check nothing: the metric's own judge does."""
+    """Accept any output and labels, since the metric's own judge checks them."""
 
 
 def _layout(array: Array) -> str:

@@ -11,6 +11,7 @@ from farm.rules.runtimes import opsets
 from farm.workshop.child import conversion, model_file, payloads, version_stamps
 from farm.workshop.problems import Problem, answer_problems
 
+# the oldest operator set that is tried
 _OLDEST = 7
 # adapters read small constants, such as axes; weights only cost time
 _SMALL_BYTES = 4096
@@ -19,10 +20,10 @@ _MAX_S = 8.0
 
 @answer_problems
 def find_opset_range(payload: payloads.Model) -> dict[str, object]:
-    """Answer the oldest and newest operator set that {folder, main} can be converted to, and what stops it there.
+    """Return the oldest and newest operator set that the payload's model can be converted to, and what stops it there.
 
     The reasons are empty if the end of the table was reached or time was up; an operator set is None if time was
-    up. Answers the problem no_adapter where the model names no default operator set.
+    up. Returns the problem no_adapter where the model names no default operator set.
     """
     model = model_file.read_model(Path(payload["folder"]), payload["main"])
     current = version_stamps.read_default_opset(model)
@@ -39,9 +40,10 @@ def find_opset_range(payload: payloads.Model) -> dict[str, object]:
 def _find_last_step(
     model: onnx.ModelProto, steps: Sequence[int], *, start: int, until: float
 ) -> tuple[int | None, str]:
-    """Find the last step that works and why the next does not, by bisection; None and no reason when time was up.
+    """Find the last step that works and why the next one fails, by bisection; None and no reason when time was up.
 
-    Bisection is right because a converter that fails at a step fails at all later ones.
+    Without a step that works, `start` is the last one. Bisection is valid because a converter that fails at a step also
+    fails at all later ones.
     """
     reached, failing, reason = -1, len(steps), ""
     step = len(steps) - 1

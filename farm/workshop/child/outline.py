@@ -10,16 +10,16 @@ from farm.workshop.problems import Problem, answer_problems, printable
 
 @answer_problems
 def write_outline(payload: payloads.Outline) -> dict[str, object]:
-    """Write the graph of {folder, main} without its weights to `out`, and answer its size in bytes.
+    """Write the graph of the payload's model without its weights to `out`, and return its size in bytes.
 
-    Answers a problem with the code empty_file, no_graph or large_graph.
+    Returns a problem with the code empty_file, no_graph or large_graph.
     """
     main, limit = payload["main"], payload["limit_bytes"]
     path = Path(payload["folder"]) / main
     if not path.stat().st_size:
         raise Problem("empty_file", f"{printable(main)} is empty.")
     with path.open("rb") as file:
-        # read page by page as the graph is walked: weights are never touched
+        # mapped, so that only the pages of the graph are read, and weights never
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     try:
         outline = remove_weights(memoryview(mapped))

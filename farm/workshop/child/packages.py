@@ -12,10 +12,10 @@ UNREADABLE = "The package is not an archive as npm packs it."
 
 @answer_problems
 def unpack_package(payload: payloads.Package) -> dict[str, object]:
-    """Write the wanted files of the package {folder, main} to the folder `out`, by their own names.
+    """Write the wanted files of the payload's package to the folder `out`, by their own names.
 
-    Only plain files of its folder `dist` count; links and paths that lead elsewhere are ignored. `limit_files` limits
-    how many files it lists, `limit_bytes` the size of the wanted ones together. Answers a problem with the code
+    Only plain files of its folder `dist` count; links and other paths are ignored. `limit_files` limits how many
+    members the package lists, and `limit_bytes` the size of the wanted files together. Returns a problem with the code
     bad_package or missing_file.
     """
     out, names = Path(payload["out"]), set(payload["names"])

@@ -1,4 +1,4 @@
-"""Payloads of the orders that the workshop's functions receive in the child."""
+"""Defines the payloads of the orders that the workshop's functions receive in the child."""
 
 from typing import Literal, NotRequired, TypedDict
 
@@ -6,14 +6,14 @@ from farm.contract.evaluation import LabelShape
 
 
 class Model(TypedDict):
-    """What every order names: the model file `main` in `folder`."""
+    """Every order names the model file `main` in `folder`."""
 
     folder: str
     main: str
 
 
 class Written(Model):
-    """What every order names that writes something: the file or folder `out`."""
+    """Every order that writes something also names the file or folder `out`."""
 
     out: str
 
@@ -68,7 +68,7 @@ class Recipe(Written):
 
 
 class Samples(Written):
-    """Samples to calibrate with: the `.npz` `data`, or where that is None lists of `input_N.pb`, one a set."""
+    """Samples to calibrate with: the `.npz` `data`, or if that is None, a list of `input_N.pb` for each set."""
 
     data: str | None
     sets: list[list[str]]

@@ -21,6 +21,7 @@ TENSORS = {
     "data/weights/model_weights_config.json": "data/weights/",
     "data/constants/model_constants_config.json": "data/constants/",
 }
+# small members that are copied as they are
 _SMALL = ("archive_format", "archive_version", "byteorder", ".data/version")
 _MAX_FILES, _MAX_JSON_BYTES, _MAX_SMALL_BYTES = 100_000, 256 << 20, 64
 _EXPORT = "save it with torch.export.save of PyTorch 2.8 or newer"
@@ -77,14 +78,14 @@ def open_archive(path: Path) -> Iterator[Archive]:
 def write_archive(archive: Archive, target: Path, *, graph: Json, more: Mapping[str, bytes]) -> None:
     """Write the program's tensors with this graph and the further members `more`, and nothing else of the archive.
 
-    A member without content stands for the sample inputs, which PyTorch wants.
+    An empty member stands for the sample inputs, since PyTorch requires such a member.
     """
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as out:
         for member in (*_SMALL, *TENSORS, *_list_tensor_members(archive)):
             if (info := archive.members.get(member)) is not None:
                 with archive.zipped.open(info) as source, out.open(f"model/{member}", "w", force_zip64=True) as copy:
                     shutil.copyfileobj(source, copy, 1 << 20)
-        # PyTorch wants a member with sample inputs, which are pickled; an empty one counts as none
+        # PyTorch requires a member with sample inputs, which are pickled; it takes an empty one as none
         written = {GRAPH: json.dumps(graph).encode(), SAMPLES: b"", **more}
         for member, content in written.items():
             out.writestr(f"model/{member}", content)

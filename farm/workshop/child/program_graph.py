@@ -1,7 +1,7 @@
 """Checks the graph of a framework's program, which may hold PyTorch's own operators only, and reads its signature.
 
-PyTorch evaluates sizes as text with sympy, writes Python from names of values, and finds functions by their names: all
-three are checked here first. Runs in the child only.
+PyTorch evaluates sizes with sympy from their text, writes Python code from the names of values, and looks up functions
+by name. All three are checked here first. Runs in the child only.
 """
 
 import ast

@@ -28,9 +28,9 @@ class _Port:
 
 @answer_problems
 def accept_prompts(payload: payloads.GivenPrompts) -> dict[str, object]:
-    """Check prompts for {folder, main}, write them to `out`, and answer the numbers of rows and tokens.
+    """Check prompts for the payload's model, write them to `out`, and return the numbers of rows and tokens.
 
-    `out` holds `prompt` [row, token], and `text` where one was given. Answers a problem with the code bad_arrays or
+    `out` holds `prompt` [row, token], and `text` where one was given. Returns a problem with the code bad_arrays or
     bad_prompts where they do not fit.
     """
     folder, main, path = Path(payload["folder"]), payload["main"], Path(payload["prompts"])

@@ -26,7 +26,7 @@ def quantise_dynamically(
     parsed = options.parse_options(chosen, precision="int8-dynamic", nodes=[node.name for node in model.graph.node])
     check_not_quantised(model)
     target = work / "quantised.onnx"
-    # the tool transposes weights, which would contradict shapes that an exporter stored; it infers them again
+    # the tool transposes weights, which would contradict stored shapes, and then infers all shapes again
     copy = copy_without_shapes(model)
     store_constants(copy.graph)
     storage.write_model(copy, work, "plain.onnx")
@@ -75,15 +75,15 @@ def store_constants(graph: onnx.GraphProto) -> None:
 
 
 def list_misread_attention(model: onnx.ModelProto) -> list[str]:
-    """List the names of ONNX's own Attention nodes, which the tool takes for ONNX Runtime's older operator.
+    """List the names of ONNX's own Attention nodes, which the tool mistakes for ONNX Runtime's older operator.
 
-    Only the main graph is looked at.
+    Only the main graph is searched.
     """
     return [node.name for node in model.graph.node if node.op_type == "Attention" and node.domain in ONNX_DOMAINS]
 
 
 def check_not_quantised(model: onnx.ModelProto) -> None:
-    """Raises Problem already_quantised: the tools would quantise a second time without a word."""
+    """Refuse a quantised model, since the tools would silently quantise it again. Raises Problem already_quantised."""
     if quantised.is_quantised(model):
         text = (
             "The model is already quantised, and a second time would spoil it: take precision fp32 to measure it as is."
@@ -120,9 +120,9 @@ def finish_quantised(
 
 
 def check_still_loads(before: onnx.ModelProto, after: onnx.ModelProto, *, tool: str) -> None:
-    """Raises Problem quantising_failed if `after` does not load here although `before` does.
+    """Check that `after` loads here if `before` does. Raises Problem quantising_failed, whose text names the tool.
 
-    Models that are too large for a protobuf message are not tried. The sentence names the tool, such as `float16`.
+    Models that are too large for a protobuf message are not tried.
     """
     if storage.is_too_large_for_protobuf(before):
         return

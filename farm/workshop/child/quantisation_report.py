@@ -46,10 +46,10 @@ class TensorError(TypedDict):
 
 @answer_problems
 def make_report(payload: payloads.Quantised) -> dict[str, object]:
-    """Compare {folder, main} with its variant in `variant`: coverage, weight scales, and errors by tensor.
+    """Compare the payload's model with its variant in `variant`: coverage, weight scales, and errors by tensor.
 
-    `data` holds samples to compare on, None takes random ones. Errors are ordered with the worst first, and None for
-    forms other than QDQ. Answers the problem ranking_failed where they cannot be measured.
+    `data` holds samples to compare on; None takes random ones. Errors are listed with the worst first; they are None
+    for forms other than QDQ. Returns the problem ranking_failed where they cannot be measured.
     """
     original = model_file.read_model(Path(payload["folder"]), payload["main"], with_data=True)
     variant = model_file.read_model(Path(payload["variant"]), payload["main"], with_data=True)
@@ -87,7 +87,7 @@ def measure_coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> lis
 
 
 def list_weight_scales(variant: onnx.ModelProto) -> dict[str, list[float]]:
-    """List the scales of stored tensors by name, one a channel or one for all; long lists are cut."""
+    """List the scales of stored tensors by name, one for each channel or one for all, _MAX_SCALES at most."""
     stored = {tensor.name for tensor in variant.graph.initializer}
     uses = {
         node.input[0]: node.input[1]
@@ -102,7 +102,7 @@ def list_weight_scales(variant: onnx.ModelProto) -> dict[str, list[float]]:
 def rank_tensor_errors(
     original: onnx.ModelProto, variant: onnx.ModelProto, *, samples: Path | None, out: Path
 ) -> list[TensorError]:
-    """Rank tensors by their error against the original, worst first, beside the error of their own rounding.
+    """Rank tensors by their error against the original, the worst first; each also has the error of its own rounding.
 
     Both models run on the first _MAX_SAMPLES feeds of the samples. Raises Problem ranking_failed if the tool fails,
     and what `calibration.make_feeds` raises.

@@ -1,4 +1,4 @@
-"""Reference outputs: the CPU provider with every optimisation off. Runs in the child only."""
+"""Makes reference outputs with the CPU provider and every optimisation off. Runs in the child only."""
 
 from pathlib import Path
 
@@ -14,9 +14,9 @@ MADE_BY = f"onnxruntime=={onnxruntime.__version__}"
 
 @answer_problems
 def make_reference(payload: payloads.GivenInputs) -> dict[str, object]:
-    """Run {folder, main} on the arrays in `inputs`, write its outputs to `out`, and answer how they were made.
+    """Run the payload's model on the arrays in `inputs`, write its outputs to `out`, and return how they were made.
 
-    Outputs that are no tensors are named under `skipped`. Answers a problem with the code bad_arrays, not_loaded or
+    Outputs that are no tensors are named under `skipped`. Returns a problem with the code bad_arrays, not_loaded or
     inference_failed.
     """
     path = Path(payload["folder"], payload["main"])
@@ -49,7 +49,7 @@ def run_reference(model: Path | bytes, inputs: arrays.Arrays) -> tuple[arrays.Ar
 def load_session(model: Path | bytes) -> onnxruntime.InferenceSession:
     """Open a session on the CPU provider without optimisations. Raises Problem not_loaded."""
     try:
-        # one thread adds numbers in one order
+        # the session has one thread, which always adds numbers in the same order
         return trials.load_session(model, level=onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL)
     except trials.NoSessionError as error:
         raise Problem("not_loaded", f"{MADE_BY} cannot load the model for a reference ({error}).") from error

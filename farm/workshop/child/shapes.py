@@ -12,7 +12,7 @@ from farm.workshop.child import external
 
 Shape = list[int | str]
 Shapes = Mapping[str, Shape]
-# larger tensors hold weights, smaller ones shapes that inference has to read
+# tensors of more elements hold weights; smaller ones may hold shapes that inference has to read
 _MAX_READ = 256
 
 

@@ -1,4 +1,4 @@
-"""A model's inputs and outputs, and which of their dimensions is the batch. Runs in the child only."""
+"""Reads a model's inputs and outputs, and finds which of their dimensions is the batch. Runs in the child only."""
 
 import re
 from collections.abc import Sequence
@@ -16,9 +16,11 @@ _BATCH_NAMES = {"batch", "batch_size", "batchsize", "n", "b", "bs", "nbatch", "n
 _THINGS = re.compile(
     r"(num|n|nb|number_of)?_?(images|pictures|texts|captions|samples|examples|sentences|documents|prompts)", re.I
 )
-# images are hardly smaller than this
+# images are rarely smaller than this
 _MIN_IMAGE_SIDE = 32
+# words in the names of dimensions that are not a batch
 _OTHER_NAMES = ("seq", "time", "len", "step", "frame", "token", "height", "width", "channel", "rows")
+# placeholders that exporters write for dimensions without a name
 _NAMELESS = {"?", "-1", "None", "none", "unk", "unknown"}
 _RECURRENT = {"LSTM", "GRU", "RNN"}
 # numpy's dtype for arrays of a type that numpy does not have
@@ -46,9 +48,10 @@ Ports = list[Port]
 
 
 def read_signature(model: onnx.ModelProto) -> Signature:
-    """Read inputs, outputs, batch and dynamic dimensions; first dimensions without a name may be called `batch`.
+    """Read inputs, outputs, batch and dynamic dimensions.
 
-    See `name_shared_batch`. The model itself stays as it is. Raises Problem many_inputs, input_type or malformed.
+    First dimensions without a name of their own may be called `batch` (see `name_shared_batch`); the model itself stays
+    as it is. Raises Problem many_inputs, input_type or malformed.
     """
     inputs = list_inputs(model)
     name_shared_batch(model, inputs)
@@ -102,7 +105,7 @@ def find_numpy_kind(port: Port) -> str:
 
 
 def explain_unfeedable(ports: Ports) -> str:
-    """Say in one sentence why one of the inputs cannot be fed, naming the missing call; empty if all can."""
+    """Say in one sentence which input cannot be fed and why, for the first such input; empty if all can be."""
     for port in ports:
         if port["dtype"] in ("sequence", "map", "sparse_tensor", "opaque"):
             return (
@@ -118,7 +121,7 @@ def explain_unfeedable(ports: Ports) -> str:
 
 
 def make_port(value: onnx.ValueInfoProto) -> Port:
-    """Read one input or output. Raises Problem malformed if its name is not UTF-8."""
+    """Read one input or output; other kinds than tensors have no shape. Raises Problem malformed for a broken name."""
     name: object = value.name
     # protobuf returns bytes if a name is not UTF-8
     if not isinstance(name, str):
@@ -149,8 +152,10 @@ def name_dtype(element: int) -> str:
 def find_batch(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
     """Find the batch: the first dimension that all inputs share, as a size or a name; None if there is none.
 
-    There is none with scalar inputs, names of sequences, a batch named at another place, or time-major recurrent
-    layers. If the first dimensions all count items, like `num_images` and `num_texts`, the first of them is it.
+    There is none if an input has an open rank, a later dimension is named like a batch, or a recurrent layer reads an
+    input time-major. If all first dimensions are named like counts of items, such as `num_images` and `num_texts`, the
+    batch is the first of them. Otherwise there is none either if an input is a scalar, or if the first dimensions
+    differ or look like those of sequences or images.
     """
     shapes = [port["shape"] for port in inputs if port["shape"] is not None]
     if len(shapes) < len(inputs):
@@ -214,7 +219,7 @@ def counts_items(dim: int | str, shapes: Sequence[Sequence[int | str] | None]) -
 
 
 def _is_image(shape: Sequence[int | str]) -> bool:
-    """Say whether a fixed first dimension is an image's channels: nobody fixes a batch and leaves the rest open."""
+    """Say whether a fixed first dimension is an image's channels; a batch is rarely fixed with all others left open."""
     first, *others = shape
     return len(others) == 2 and (
         (first != 1 and all(isinstance(dim, str) for dim in others))

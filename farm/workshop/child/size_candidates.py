@@ -18,7 +18,7 @@ IMAGE_SIDE = 224
 DETECTION_SIDE, POINTS = 640, 2
 # a decoder's usual work: the tokens in its cache, and those of the next step
 PAST, STEP = 256, 1
-# sizes to try in turn: a small one may run and be no work, so larger ones come first, but not the largest images
+# sizes to try in turn: a small one may run with hardly any work, so larger ones come first, except the largest images
 SEQUENCE_LENGTHS = (64, 96, 128, 192, 224, 256, 320, 512, 576, 640, 1024, 48, 32, 16, 8, 1)
 IMAGE_SIDES = (224, 256, 320, 192, 128, 96, 64, 48, 32, 512, 640, 576, 1024, 16, 8, 1)
 _IMAGE_WORDS = re.compile(r"height|width|^[hw]$", re.IGNORECASE)
@@ -31,7 +31,7 @@ _RESHAPED = re.compile(r"Input shape:\{([\d,]+)\}, requested shape:\{([-\d,]+)\}
 _BROADCAST = re.compile(r"by a dimension other than 1\. (\d+) by (\d+)")
 _PAST, _TOTAL = re.compile(r"past", re.IGNORECASE), re.compile(r"total", re.IGNORECASE)
 _SUM = re.compile(r"^\(?\s*([A-Za-z_]\w*)\s*\+\s*(\w+)\s*\)?$")
-# limit of the combinations of sizes that are tried where nodes disagree about them
+# limit of the combinations of sizes that are tried where nodes require different ones
 _MAX_COMBINATIONS = 4
 # ten seconds of audio in frames of 10 ms
 FRAMES = 1000
@@ -55,8 +55,8 @@ def list_candidates(
     """Yield choices of a size for every dynamic dimension, the likeliest first, at most MAX_TRIES.
 
     Sizes that the graph requires stay the same; where nodes require different ones, a few combinations are tried. For
-    the other dimensions come first the sizes that the model hints at, then one size for all, and last another size for
-    each dimension in turn.
+    the other dimensions, the usual sizes and those that the model hints at come first, then one size for all, and last
+    another size for each dimension in turn.
     """
     candidates: list[dict[str, int]] = []
     for sizes in _propose_sizes(model, facts, batch, required):
@@ -116,9 +116,9 @@ def _propose_others(
 
 
 def suggest_sizes_from_error(error: str, sizes: Mapping[str, int]) -> list[dict[str, int]]:
-    """Change one of the sizes so that they fit the size that ONNX Runtime's error names.
+    """Return a copy of `sizes` for each change of one size that may resolve ONNX Runtime's error.
 
-    Return a copy of `sizes` for each change that may be meant; none where the error names no sizes.
+    Empty if the error names no sizes.
     """
     pairs: list[tuple[int, int]] = []
     if reshaped := _RESHAPED.search(error):
@@ -210,7 +210,7 @@ def _add_sums(sizes: Mapping[str, int], facts: signature.Signature, required: Re
 
     They are named so, like `past_sequence_length + sequence_length`, or belong to a mask over the cache and the step.
     """
-    # the lengths of cache and step, from the graph or by their names
+    # the names of the lengths of cache and step, as the graph shows them or by their words
     summed, dims = dict(sizes), facts["dims"]
     past = next((dim for dim in dims if dim in required.past_dims), None) or next(
         (dim for dim in dims if _PAST.search(dim) and not _SUM.match(dim)), None

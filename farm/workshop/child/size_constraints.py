@@ -11,7 +11,7 @@ from farm.workshop.child.traversal import read_attribute
 
 # a dimension, and what it must equal: a number, or another dimension
 SizeConstraint = tuple[int | str, int | str]
-# the axis of the first input that equals an axis of another: (axis, input, axis)
+# by operator: the axis of the first input, and the index of another input and its axis, which must be equal
 _EQUAL = {
     "ConvTranspose": ((1, 1, 0),),
     **dict.fromkeys(("MatMul", "MatMulInteger", "DynamicQuantizeMatMul"), ((-1, 1, -2),)),

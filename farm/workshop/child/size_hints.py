@@ -31,9 +31,9 @@ Shape = Sequence[int | str]
 def propose_hints(
     model: onnx.ModelProto, ports: Sequence[tuple[signature.Port, Shape]], free: list[str], required: Requirements
 ) -> Iterator[dict[str, int]]:
-    """Yield sizes that the model hints at: of the images it was made for, of the audio its convolutions take.
+    """Yield sizes that the model hints at: of the images that it was made for, or the audio that its convolutions take.
 
-    Each has only the dimensions that it is about.
+    Each proposal holds only the dimensions that it concerns.
     """
     noted_size = _read_noted_size(model)
     for port, shape in ports:
@@ -69,7 +69,7 @@ def is_spectrum(name: str, shape: Shape) -> bool:
 def _propose_lengths(model: onnx.ModelProto, name: str, required: Requirements, *, has_rate: bool) -> Iterator[int]:
     """Yield lengths of audio: as a table of positions says, one second, or some strides of the first convolution.
 
-    `has_rate`: the model takes a sampling rate, as models do that listen to one frame at a time.
+    `has_rate` means that the model takes a sampling rate, as models that read one frame at a time do.
     """
     yield from (rows * _multiply_audio_strides(model) for rows in required.table_rows)
     convolutions = [node for node in _list_first_convolutions(model, name) if len(_read_strides(node)) == 1]
@@ -108,7 +108,7 @@ def _propose_sides(model: onnx.ModelProto, name: str, tables: list[int]) -> Iter
 
 
 def _find_patch_side(model: onnx.ModelProto, name: str) -> int:
-    # the stride of an image's first convolution
+    # a patch is as wide as the stride of the image's first convolution; 1 without one
     strides = [_read_strides(node) for node in _list_first_convolutions(model, name)]
     return max((stride[0] for stride in strides if len(stride) == 2), default=1)
 
@@ -140,7 +140,7 @@ def _list_first_convolutions(model: onnx.ModelProto, name: str) -> list[onnx.Nod
 
 
 def _multiply_audio_strides(model: onnx.ModelProto) -> int:
-    # how many steps of audio become one
+    # the product of all strides says how many steps of audio become one
     strides = [_read_strides(node) for node in model.graph.node if node.op_type == "Conv"]
     return min(math.prod(stride[0] for stride in strides if len(stride) == 1), MAX_HINT)
 

@@ -16,9 +16,9 @@ _MAX_NODES = 50_000
 
 @answer_problems
 def list_graph(payload: payloads.Model) -> dict[str, object]:
-    """Answer the nodes of {folder, main} in order, its outputs, and the names of stored tensors.
+    """Return the nodes of the payload's model in order, its outputs, and the names of stored tensors.
 
-    Answers the problem too_large where it has too many nodes.
+    Returns the problem too_large where it has too many nodes.
     """
     model = model_file.read_model(Path(payload["folder"]), payload["main"])
     if len(model.graph.node) > _MAX_NODES:
@@ -35,9 +35,9 @@ def list_graph(payload: payloads.Model) -> dict[str, object]:
 
 @answer_problems
 def expose_tensors(payload: payloads.Exposed) -> dict[str, object]:
-    """Write {folder, main} to `out` with only `tensors` as outputs, and their values on `inputs` to reference.npz.
+    """Write the payload's model to `out` with only `tensors` as outputs, and their values on `inputs` to reference.npz.
 
-    The values are written where `with_reference` is set. Answers a problem with the code no_tensor, not_loaded or
+    The values are written where `with_reference` is set. Returns a problem with the code no_tensor, not_loaded or
     inference_failed.
     """
     folder = Path(payload["folder"])
@@ -56,10 +56,11 @@ def expose_tensors(payload: payloads.Exposed) -> dict[str, object]:
 
 @answer_problems
 def cut_nodes(payload: payloads.Cut) -> dict[str, object]:
-    """Write the nodes at `places` of {folder, main} to `out` as a model of their own.
+    """Write the nodes at `places` of the payload's model to `out` as a model of their own.
 
     Its inputs are the arrays of `inputs` (an `.npz`) with exactly their shapes; its outputs are `tensors`, whose values
-    are written to reference.npz where `with_reference` is set.
+    are written to reference.npz if `with_reference` is set. Returns a problem with the code bad_arrays, not_loaded or
+    inference_failed.
     """
     model = model_file.read_model(Path(payload["folder"]), payload["main"], with_data=True)
     nodes = [model.graph.node[place] for place in payload["places"]]

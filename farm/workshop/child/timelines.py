@@ -16,10 +16,10 @@ TOO_LONG = "The trace is too long to be drawn here; download it and open it in P
 
 @answer_problems
 def write_timeline(payload: payloads.Trace) -> dict[str, object]:
-    """Write the timeline of one inference of the trace {folder, main} to `out` as JSON.
+    """Write the timeline of one inference of the payload's trace to `out` as JSON.
 
-    `limit_bytes` limits the unpacked text, `limit_events` the events in it, `limit_spans` what is drawn. Answers the
-    problem long_trace beyond these, and no_timeline where the trace cannot be read or holds no whole inference.
+    `limit_bytes` limits the unpacked text, `limit_events` its events, and `limit_spans` the spans that are drawn.
+    Returns the problem long_trace beyond these, and no_timeline if the trace is unreadable or holds no whole inference.
     """
     events = _read_events(Path(payload["folder"]) / payload["main"], limit_bytes=payload["limit_bytes"])
     if isinstance(events, list) and len(events) > payload["limit_events"]:

@@ -62,7 +62,7 @@ def iterate_nodes_in(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto
 
 
 def read_attribute(node: onnx.NodeProto, name: str, default: Value) -> Value:
-    """Read a node's attribute; `default` where it has none of this name and of the default's type."""
+    """Read a node's attribute; return `default` if it has none of this name, or one of another type than `default`."""
     for attribute in node.attribute:
         if attribute.name == name and attribute.type:
             value = helper.get_attribute_value(attribute)

@@ -12,7 +12,7 @@ from farm.workshop import arrays
 from farm.workshop.problems import first_line
 
 TRY_S = 15.0
-# the largest profile that is read: some hundred thousand nodes
+# the largest profile that is read; it has room for some hundred thousand nodes
 _MAX_PROFILE_BYTES = 64 << 20
 
 
@@ -32,7 +32,7 @@ def load_session(
 ) -> onnxruntime.InferenceSession:
     """Open a session on this CPU with one thread. Raises NoSessionError if the model is not loaded.
 
-    `profile` is the path prefix of a profile that the session writes; None: it writes none.
+    `profile` is the path prefix of a profile that the session writes; None writes no profile.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -73,7 +73,7 @@ def run_session(
 ) -> list[Any]:
     """Run the model and return its outputs in order.
 
-    The array of a bfloat16 input holds its bits as uint16. In place of a bfloat16 output stands the name of its type.
+    The array of a bfloat16 input holds its bits as uint16. A bfloat16 output is replaced by the name of its type.
     """
     bfloat16_names = {node.name for node in session.get_inputs() if node.type == "tensor(bfloat16)"}
     if not bfloat16_names:
@@ -97,8 +97,9 @@ def count_output_bytes(
 ) -> list[int]:
     """Count the bytes that all nodes together compute for each feed, as a measure of work that needs no clock.
 
-    `session` must write a profile, which this ends, reads and deletes. Return an empty list if a run fails or the
-    profile is too large. Raises TookTooLongError, OSError or ValueError.
+    `session` must write a profile, which is ended, read and deleted. Return an empty list if a run fails or the profile
+    is too large. Raises TookTooLongError, OSError or ValueError, and LookupError or TypeError for a profile in another
+    form.
     """
     try:
         has_run = all(find_run_error(session, feed, limit_s=limit_s) is None for feed in feeds)
@@ -111,6 +112,6 @@ def count_output_bytes(
     events = [event for event in json.loads(content) if isinstance(event, dict)]
     spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == "model_run")
     kernels = [e for e in events if e.get("cat") == "Node" and str(e.get("name", "")).endswith("_kernel_time")]
-    # a node with hardly any output is work too
+    # each node counts one byte more, since a node with hardly any output is work too
     sizes = [(e.get("ts", -1), 1 + int(e.get("args", {}).get("output_size") or 0)) for e in kernels]
     return [sum(size for at, size in sizes if start <= at <= end) for start, end in spans[-len(feeds) :]]

@@ -26,10 +26,11 @@ from farm.workshop.problems import answer_problems
 
 @answer_problems
 def make_variant(payload: payloads.Recipe) -> dict[str, object]:
-    """Make the variant of {folder, main} by {precision, opset, options} and write it under the same name into `out`.
+    """Make the variant of the payload's model by precision, opset and options, and write it to `out` under its name.
 
-    Answers the files written, what was done in sentences, and which operators were quantised, or the problem of the
-    step that failed. `opset` None keeps the operator set; `calibration` is for static quantisation.
+    With `program`, the program beside the model is written instead. Returns the names of the written files, sentences
+    on what was done, and which operators were quantised, or the problem of the step that failed. `opset` None keeps the
+    operator set; `calibration` is for static quantisation.
     """
     folder, out = Path(payload["folder"]), Path(payload["out"])
 

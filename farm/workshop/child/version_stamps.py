@@ -1,6 +1,7 @@
 """Reads and corrects a model's version numbers: its operator sets and its IR version.
 
-The default operator set is ONNX's own; a model that imports none has None, and of several imports the newest counts.
+The default operator set is ONNX's own. `read_default_opset` returns the newest of several imports, and None for a model
+that imports none.
 """
 
 import onnx
@@ -40,7 +41,7 @@ def lower_ir_version(model: onnx.ModelProto) -> list[str]:
 
 
 def _find_needed_ir(model: onnx.ModelProto) -> int:
-    """Find the IR version that functions and element types need, whatever the operator set."""
+    """Find the lowest IR version that has the model's functions and element types."""
     kinds = {tensor.data_type for tensor in traversal.iterate_tensors(model)}
     types = onnx.TensorProto
     if types.FLOAT4E2M1 in kinds:

@@ -1,6 +1,6 @@
 """Loads ONNX's tables in a fork server before its first fork, so that no child has to.
 
-It runs outside the sandbox, and so must never read a model of a user.
+This code runs outside the sandbox, and so must never read a model of a user.
 """
 
 from onnx import TensorProto, helper

@@ -8,7 +8,7 @@ from farm.workshop.samples import builders
 
 
 def main() -> int:
-    """Write them, print their paths, and return the exit code."""
+    """Write the sample models and their data, print the paths, and return the exit code."""
     parser = argparse.ArgumentParser("python -m farm.workshop.samples", description="Write the sample models.")
     parser.add_argument("folder", metavar="OUT_DIR", type=Path, help="where; it is made where it is missing")
     for path in builders.write_all(parser.parse_args().folder):

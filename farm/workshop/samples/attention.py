@@ -1,7 +1,7 @@
-"""Attention of a decoder over its cache and new tokens, by standard operators or as one operator of ONNX Runtime.
+"""Adds a decoder's attention over its cache and new tokens: by standard operators, or as one of ONNX Runtime's own.
 
-Both take a layer's query, key and value, and return the name of the result [batch, sequence, heads × width]. Groups of
-query heads share a key head.
+`attend` and `attend_grouped` take a layer's query, key and value, and return the name of the result [batch, sequence,
+heads × width]. A group of query heads shares a key head.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _MASKED_SCORE = -1e9
 class AttentionInputs:
     """Names of a layer's query, key and value [batch, sequence, heads × width], before they are split into heads.
 
-    `cache_names` are those of the cache before and after the layer, for keys and for values.
+    `cache_names` holds the names of the cache before and after the step, first of the keys and then of the values.
     """
 
     layer: int

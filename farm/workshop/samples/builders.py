@@ -1,4 +1,4 @@
-"""Makes the sample models from this package alone; the same bytes every time."""
+"""Makes the sample models from this package alone, with the same bytes every time."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ NAMES = tuple(_MODELS)
 
 
 def write_model(name: str, folder: Path) -> Path:
-    """Write `name`.onnx (one of NAMES) into the folder, which it makes when it is missing, and return the path."""
+    """Write `name`.onnx (one of NAMES) into the folder, which is made if it is missing, and return the path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.onnx"
     path.write_bytes(_MODELS[name]().SerializeToString(deterministic=True))

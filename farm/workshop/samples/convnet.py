@@ -1,4 +1,4 @@
-"""A small convolutional net with one residual block, for images of 32 × 32."""
+"""Makes a small convolutional net with one residual block, for images of 32 × 32."""
 
 import onnx
 

@@ -1,7 +1,8 @@
-"""A decoder of two layers with a cache of keys and values, pre-norm, with two kinds of attention over the same weights.
+"""Makes a pre-norm decoder of two layers with a cache of keys and values.
 
-Its scores have a peak, as a trained model's have: with random weights every token would score nearly the same, and
-samplers and comparisons of generated tokens would behave otherwise than on a trained model.
+`make_gqa` has the same weights as `make`, and ONNX Runtime's GroupQueryAttention. The scores have a peak, as those of a
+trained model have: with random weights alone, all tokens would score nearly the same, and samplers and comparisons of
+generated tokens would behave differently.
 """
 
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ LAYERS = 2
 VOCABULARY = 1000
 CONTEXT = 512
 _SEED = 20_261
-# of a trained model, on which samplers take longer than the graph
+# the size of a trained model's vocabulary, for which samplers take longer than the graph
 WIDE_VOCABULARY = 152_000
 _FLOAT, _WHOLE = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 
@@ -40,7 +41,7 @@ class Head:
     """The layer that scores the tokens."""
 
     vocabulary: int = VOCABULARY
-    # width of a narrower layer before it; 0: there is none
+    # width of a narrower layer before it; 0 if there is none
     through: int = 0
     # multiplies the scores; a small one makes all tokens score nearly alike
     scale: float = 1.0
@@ -61,7 +62,7 @@ def make_gqa() -> onnx.ModelProto:
 
 
 def make_wide(*, is_flat: bool = False) -> onnx.ModelProto:
-    """Make the decoder with 152,000 tokens that share 1,000 embeddings; `is_flat`: all tokens score nearly alike."""
+    """Make the decoder with 152,000 tokens that share 1,000 embeddings; with `is_flat` all score nearly alike."""
     head = Head(WIDE_VOCABULARY, through=32, scale=0.05 if is_flat else 1.0)
     return _make_decoder("decoder-flat" if is_flat else "decoder-wide", prepare=prepare_mask, attend=attend, head=head)
 
@@ -86,7 +87,7 @@ def _make_decoder(name: str, *, prepare: Prepare, attend: Attend, head: Head = H
 
 
 def _add_shared_ids(graph: GraphBuilder, head: Head) -> str:
-    """Return the name of the ids that are looked up: ids of a larger vocabulary share the embeddings."""
+    """Return the name of the ids whose embeddings are looked up; ids of a larger vocabulary share the embeddings."""
     if head.vocabulary == VOCABULARY:
         return "input_ids"
     shared = graph.add_weight("embeddings", np.array(VOCABULARY, dtype=np.int64))
@@ -105,7 +106,7 @@ def _add_scores(graph: GraphBuilder, seeded: Seeded, last: str, *, head: Head) -
         scores = graph.add(
             "Mul", "head_scaled", [scores, graph.add_weight("head_scale", np.array(head.scale, np.float32))]
         )
-    # cubed: a peak without steep weights, behind which rounding would look like another answer
+    # cubing gives a peak without steep weights, with which rounding errors could change the best token
     squared = graph.add("Mul", "head_squared", [scores, scores])
     graph.add("Mul", "head_cubed", [squared, scores], output="logits")
 

@@ -1,4 +1,4 @@
-"""A trained classifier of handwritten digits (by `tests/models/train_digits.py`), with data to judge it."""
+"""Makes a classifier of handwritten digits, trained by `tests/models/train_digits.py`, and data to judge it."""
 
 from pathlib import Path
 
@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from farm.workshop.arrays import Array
 from farm.workshop.samples.graphs import GraphBuilder
 
+# the trained weights and the images
 COMMITTED = Path(__file__).with_name("digits.npz")
-# name, outputs, inputs, stride of each convolution; then a hidden and a last layer
+# name, output channels, input channels and stride of each convolution; a hidden and a last layer follow
 CONVOLUTIONS = (("conv1", 16, 1, 1), ("conv2", 32, 16, 2), ("conv3", 32, 32, 1))
 FLAT = 32 * 4 * 4
 HIDDEN = 64
@@ -55,5 +56,5 @@ def make_calibration_data() -> dict[str, Array]:
 
 
 def make_images(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Turn pixels of 0 to 16 [n, 64] into the model's input [n, 1, 8, 8] of 0 to 1."""
+    """Scale pixels of 0 to 16 [n, 64] to the model's input [n, 1, 8, 8] of 0 to 1."""
     return np.asarray((pixels.astype(np.float32) / FULL).reshape(-1, 1, 8, 8), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""The sample decoder as a folder that onnxruntime-genai reads. It has no tokenizer: prompts are token ids."""
+"""Writes the sample decoder as a folder that onnxruntime-genai reads, without a tokenizer: prompts are token ids."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ MAIN = "model.onnx"
 
 
 def write_folder(folder: Path, model: onnx.ModelProto) -> Path:
-    """Write the model and its configuration into the folder, which it makes where it is missing, and return it."""
+    """Write the model and its configuration into the folder, which is made if it is missing, and return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MAIN).write_bytes(model.SerializeToString(deterministic=True))
     vocabulary = model.graph.output[0].type.tensor_type.shape.dim[2].dim_value
@@ -21,7 +21,7 @@ def write_folder(folder: Path, model: onnx.ModelProto) -> Path:
 
 
 def make_configuration(vocabulary: int) -> dict[str, object]:
-    """Make a configuration as onnxruntime-genai's exporters write it, with samplers that a cell has to set itself."""
+    """Make a configuration as onnxruntime-genai's exporters write it; a cell has to override its sampling options."""
     inputs = {name: name for name in ("input_ids", "attention_mask", "position_ids")}
     pasts = {f"past_{part}_names": f"past_key_values.%d.{part}" for part in ("key", "value")}
     presents = {f"present_{part}_names": f"present.%d.{part}" for part in ("key", "value")}

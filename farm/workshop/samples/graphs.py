@@ -1,4 +1,4 @@
-"""A graph under construction: named nodes, one output each, and their weights."""
+"""Builds graphs from named nodes and weights."""
 
 import numpy as np
 import onnx
@@ -7,7 +7,7 @@ from onnx import helper, numpy_helper
 
 from farm.workshop.arrays import Array
 
-# every runtime from 1.15 on loads these; onnx's own defaults load in none
+# every ONNX Runtime from 1.15 on loads these versions; the defaults of the onnx package are too new for all of them
 OPSET = 17
 IR_VERSION = 8
 CONTRIB = "com.microsoft"

@@ -1,4 +1,4 @@
-"""A transformer encoder of two layers, post-norm: every residual Add is followed by a LayerNormalization."""
+"""Makes a post-norm transformer encoder of two layers: a LayerNormalization follows every residual Add."""
 
 import numpy as np
 import onnx

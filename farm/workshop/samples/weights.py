@@ -1,4 +1,4 @@
-"""Weights that are the same bits on every machine and with every release of numpy."""
+"""Draws weights that have the same bits on every machine and with every release of numpy."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,10 +7,10 @@ Weights = NDArray[np.float32]
 
 
 class Seeded:
-    """A stream of weights from one seed.
+    """Draws a stream of weights from one seed.
 
-    They are integers of numpy's frozen generator, scaled by powers of two and one factor, without any library function
-    that may round differently elsewhere. Uniform ones lie from -`spread`, included, to `spread`, excluded.
+    The weights are integers of numpy's frozen generator, scaled by powers of two and one factor, without any library
+    function that may round differently elsewhere. Uniform ones lie from -`spread`, included, to `spread`, excluded.
     """
 
     def __init__(self, seed: int) -> None:
