@@ -84,7 +84,7 @@ class ChildFiles:
     main: str
     # further files and folders that it may read
     reads: Sequence[Path] = ()
-    # the folder that it may write in; None: it may write nothing
+    # the folder that it may write in; None if it may write nothing
     out_dir: Path | None = None
 
 
@@ -113,7 +113,7 @@ def ask_child(
 def ask_child_or_problem(
     function: str, payload: Mapping[str, object], *, expects: type[Answer], **options: Unpack[CallOptions]
 ) -> Answer | ModelProblem:
-    """Call the function as `ask_child` does, but return a ModelProblem where that raises WorkshopError."""
+    """Call the function as `ask_child` does, but return a ModelProblem instead of raising WorkshopError."""
     out_dir = options["files"].out_dir
     try:
         ending = call_child(function, payload, **options)

@@ -105,7 +105,7 @@ class _Search:
         )
 
     def _grow_part(self, tensor: str) -> "_Cut":
-        """Grow a part step by step until it shows a difference; return the largest tried where none does."""
+        """Grow a part step by step until it shows a difference; return the largest one tried if none does."""
         cut: _Cut | None = None
         part: tuple[GraphNode, ...] = ()
         for steps in range(_MAX_STEPS):
@@ -157,7 +157,7 @@ class _Search:
         return self._write_model("expose_tensors", payload, of=of, inputs=self._inputs, with_reference=with_reference)
 
     def _cut_part(self, part: tuple[GraphNode, ...]) -> Look | None:
-        """Write the part as a model of its own, which is fed the values that the reference has there.
+        """Write the part as a separate model, whose inputs are the values that the reference has there.
 
         Return None if a value that the part reads is no plain tensor.
         """
@@ -211,11 +211,11 @@ class _Search:
 
 @dataclass(frozen=True)
 class _Cut:
-    """A part of the graph as a model of its own."""
+    """A part of the graph as a separate model."""
 
     part: tuple[GraphNode, ...]
     look: Look
-    # the first output that differs; None where none does
+    # the first output that differs; None if none does
     differing: OutputParity | None
 
 

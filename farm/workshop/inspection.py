@@ -89,7 +89,7 @@ class Inspection(Message):
     graph_name: str = ""
     inputs: tuple[Port, ...] = ()
     outputs: tuple[Port, ...] = ()
-    # the first dimension that the inputs share: a number where fixed, a name where dynamic, None where it is no batch
+    # the first dimension that the inputs share: a number if fixed, a name if dynamic, None if it is not a batch
     batch: int | str | None = None
     # names of dynamic dimensions, the batch among them
     dims: tuple[str, ...] = ()
@@ -112,15 +112,15 @@ class Inspection(Message):
     is_quantised: bool = False
     opset_reach: OpsetReach | None = None
     findings: tuple[FoundFinding, ...] = ()
-    # None: inspected by a release that chose none
+    # None if the release that inspected the model chose none
     feed: Feed | None = None
-    # the framework's program beside the model; None: there is none
+    # the framework's program next to the model; None if there is none
     source: SourceFacts | None = None
-    # code inside the model that a provider compiled; None: there is none
+    # code inside the model that a provider compiled; None if there is none
     compiled: CompiledFacts | None = None
-    # the configuration of onnxruntime-genai beside the model; None: there is none
+    # the configuration of onnxruntime-genai next to the model; None if there is none
     genai: GenaiFacts | None = None
-    # the longest sequence that a decoder takes; None: the graph tells no limit, or was not inspected for it
+    # the longest sequence that a decoder takes; None if the graph sets no limit, or was not inspected for it
     context: ContextFacts | None = None
 
     @property

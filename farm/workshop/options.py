@@ -29,7 +29,7 @@ class Options:
     accuracy_level: str = "0"
 
     def describe(self) -> str:
-        """Name the options that differ from the defaults, as the end of a sentence; "" where none does.
+        """Name the options that differ from the defaults, as the end of a sentence; "" if none does.
 
         Number types, the calibration method and options that only fp16 or int4 has are left out.
         """

@@ -286,7 +286,7 @@ def report_quantised(
 ) -> QuantisedReport:
     """Report coverage, weight scales and errors by tensor of a quantised variant. Raises WorkshopError.
 
-    The original and the variant run on the samples `data`, or on random ones where it is None. `out_dir` is for scratch
+    The original and the variant run on the samples `data`, or on random ones if it is None. `out_dir` is for scratch
     files.
     """
     reads = [variant_dir, *([data] if data else [])]

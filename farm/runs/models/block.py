@@ -106,7 +106,7 @@ class Block(models.Model):
     ) -> bool:
         """Queue the block under the next attempt number, which fences off the node that held it; log an event.
 
-        `changes` are further columns. Return False, with nothing changed, where the block is no longer `came_from`.
+        `changes` are further columns. Return False, with nothing changed, if its state is no longer `came_from`.
         """
         moved = self._move(
             BlockState.QUEUED,
@@ -171,7 +171,7 @@ class Block(models.Model):
     def finish(self, *, attempt: int, rounds: int) -> bool:
         """Mark a reported block as done after this many rounds in all.
 
-        Return False, with nothing changed, where it is not reported under this attempt.
+        Return False, with nothing changed, if it is not reported under this attempt.
         """
         where = Q(attempt=attempt, state=BlockState.REPORTED)
         moved = self._move(BlockState.DONE, where=where, rounds=rounds)

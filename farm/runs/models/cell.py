@@ -39,7 +39,7 @@ class Ending(models.Model):
 
     @property
     def reason(self) -> Reason | None:
-        """Why it did not finish; None while it is open or where it is done."""
+        """Why it has no result; None while it is open, or if it is done."""
         if not self.reason_code:
             return None
         return Reason.model_validate({"code": self.reason_code, "text": self.reason_text})
@@ -52,7 +52,7 @@ class Cell(Ending):
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="cells")
-    # the version that it measures where that is not the run's own; only pages of the run itself show such a cell
+    # the version that the cell measures, if not the run's own; only pages of the run itself show such a cell
     beside = models.ForeignKey(Beside, models.CASCADE, null=True, blank=True, related_name="cells", db_index=False)
     number = models.PositiveIntegerField()
     # its id in the run

@@ -240,7 +240,7 @@ class Forecast:
 
     @cached_property
     def _blocked_devices(self) -> set[str]:
-        # a waiting node says that another program holds its machine, and nobody knows until when
+        # a node that waits reports another program on its machine, and how long that runs is unknown
         waiting = {node.device for node in self.nodes.values() if node.doing}
         return waiting - {span.device for span in self._leased_spans.values()}
 

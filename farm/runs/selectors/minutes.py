@@ -1,4 +1,7 @@
-"""Counts the minutes that nodes measure for teams, and finds teams that have used up their limit."""
+"""Counts the minutes that nodes measure for teams, and finds teams that have used up their limit.
+
+A day begins at 00:00 UTC.
+"""
 
 from collections.abc import Collection
 

@@ -34,7 +34,7 @@ class Queue:
     nodes: int
     # the nodes that would take them and may not now, each with its reason, in words
     barred_nodes: Sequence[str]
-    # in how many seconds a block that a person queues now begins; None where that cannot be known
+    # in how many seconds a block that a person queues now begins; None if that is unknown
     start_s: float | None
 
 

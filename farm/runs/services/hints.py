@@ -23,7 +23,7 @@ from farm.runs.states import BlockState, RunState
 log = logging.getLogger(__name__)
 
 SETTLE_TASK = "runs.settle"
-# the hint for a block that nobody has claimed or settled is sent again after this time
+# the hint for a block that is neither claimed nor settled is sent again after this time
 SEND_AGAIN_AFTER = timedelta(seconds=3)
 # how many queued and reported blocks are examined at a time
 MAX_LATE = 500

@@ -316,7 +316,7 @@ def _take_back(claim: Claim) -> Conflict:
 
 
 def _create_attempt(node: Node, block: Block, attempt: int) -> None:
-    """Lease the block and write the attempt's row, together. Raises Conflict if somebody else was first."""
+    """Lease the block and write the attempt's row, together. Raises Conflict if another claim was faster."""
     moment = clocks.now()
     with transaction.atomic():
         # this locks the run, which is locked before its block everywhere

@@ -10,7 +10,7 @@ from farm.workshop.child.shapes import copy_without_weights, list_shapes
 
 # names that exporters make up by numbering dimensions without a name
 _NUMBERED = re.compile(r"(unk_+|unknown_*|(.+_)?dynamic_axes_|dim_|DynamicDimension\.)\d+")
-# each dimension gets a size of its own, from this one on, by which it is recognised after shape inference
+# each dimension gets a different size, from this one on, by which it is recognised after shape inference
 _FIRST_MARK = 100_003
 _SIZES = {"Shape", "Size"}
 # operators whose input 1 holds indices into input 0
@@ -27,7 +27,7 @@ def are_same_dimension(model: onnx.ModelProto, firsts: Mapping[str, str]) -> boo
     Each of them must be required to equal another one, or be the first dimension of an output. If inference finds no
     first dimension of any output, every output must instead be computed from the rows of each input.
     """
-    # give each dimension a size of its own
+    # give each dimension a different size
     marks = {dim: _FIRST_MARK + number for number, dim in enumerate(dict.fromkeys(firsts.values()))}
     light = copy_without_weights(model)
     for value in light.graph.input:

@@ -13,7 +13,7 @@ from farm.workshop.child import traversal
 from farm.workshop.problems import Problem, printable
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
-# endings of files that may lie in a bundle beside its model and the model's data
+# endings of further files that a bundle may hold next to its model and the model's data
 _COMPANIONS = (".npz", ".pb", ".json", PROGRAM_ENDING)
 # further endings that are allowed in a folder that onnxruntime-genai reads
 _TOKENIZER_ENDINGS = (".txt", ".model", ".jinja")

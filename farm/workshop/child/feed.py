@@ -50,7 +50,7 @@ class FoundFeed:
     inputs: dict[str, str]
     # how often the model was run
     tries: int = 0
-    # why the model did not run, in words; empty where it ran or was not tried
+    # why the model did not run, in words; empty if it ran or was not tried
     problem: str = ""
     # seconds of the run that worked; None if no run was made or none worked
     run_s: float | None = field(default=None, kw_only=True)

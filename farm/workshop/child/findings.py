@@ -57,7 +57,7 @@ def run_onnx_checks(model: onnx.ModelProto, path: Path | None = None) -> list[Fi
         return [_note("not_checked", detail + f"{onnx.defs.onnx_opset_version()}.")]
     complaints = []
     try:
-        # the checker reads a file where it is, so that no second copy of a large model is in memory
+        # the checker gets the file's path if possible, so that no second copy of a large model is in memory
         source = None if external.list_external_files(model) else path
         onnx.checker.check_model(source or _copy_without_data(model))
     except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:

@@ -116,7 +116,7 @@ def check_boxes(outputs: Array, labels: Array, metric: str) -> int | None:
 
 
 def check_tokens(outputs: Array, labels: Array, metric: str) -> int | None:
-    """Check that labels are one token a place, below 0 where none counts, and the output scores of each token.
+    """Check that labels are a token for each place, or below 0 for no token, and the output has scores for each token.
 
     Return how many tokens the output scores. Raises Problem bad_labels or bad_output.
     """

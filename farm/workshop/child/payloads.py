@@ -121,6 +121,6 @@ class Exposed(GivenInputs):
 
 
 class Cut(Exposed):
-    """Nodes, by their places in the graph, to write as a model of their own."""
+    """Nodes, by their places in the graph, to write as a separate model."""
 
     places: list[int]

@@ -15,7 +15,7 @@ from farm.workshop.child.program_graph import Graph, Tensor
 from farm.workshop.child.signature import Port
 from farm.workshop.problems import Problem, printable
 
-# the member that tells the runner which tensor is which
+# the member in which the runner reads which tensor is which input or output
 PORTS = "extra/onnxfarm.json"
 
 

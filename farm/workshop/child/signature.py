@@ -177,7 +177,7 @@ def find_batch(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
 
 
 def name_shared_batch(model: onnx.ModelProto, inputs: Ports) -> None:
-    """Rename the first dimension of every input to `batch`, in place, where none of them has a name of its own.
+    """Rename the first dimension of every input to `batch`, in place, if none of them has a name that means something.
 
     The ports are changed, not the model. If an exporter numbered the dimensions, they are renamed only if the graph
     shows that they are the same one.

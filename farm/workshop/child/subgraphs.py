@@ -18,7 +18,7 @@ _MAX_NODES = 50_000
 def list_graph(payload: payloads.Model) -> dict[str, object]:
     """Return the nodes of the payload's model in order, its outputs, and the names of stored tensors.
 
-    Returns the problem too_large where it has too many nodes.
+    Returns the problem too_large if the graph has too many nodes.
     """
     model = model_file.read_model(Path(payload["folder"]), payload["main"])
     if len(model.graph.node) > _MAX_NODES:
@@ -56,7 +56,7 @@ def expose_tensors(payload: payloads.Exposed) -> dict[str, object]:
 
 @answer_problems
 def cut_nodes(payload: payloads.Cut) -> dict[str, object]:
-    """Write the nodes at `places` of the payload's model to `out` as a model of their own.
+    """Write the nodes at `places` of the payload's model to `out` as a separate model.
 
     Its inputs are the arrays of `inputs` (an `.npz`) with exactly their shapes; its outputs are `tensors`, whose values
     are written to reference.npz if `with_reference` is set. Returns a problem with the code bad_arrays, not_loaded or
