@@ -21,7 +21,7 @@ from farm.runs.services.hints import SETTLE_TASK
 from farm.runs.services.timelines import READ_TRACE
 
 log = logging.getLogger(__name__)
-# blocks settled at once by one process: they must leave threads for the ticks
+# how many blocks a process settles at once; some of its threads have to stay free for the ticks
 AT_ONCE: Final = 4
 DUTIES: tuple[Callable[[], int], ...] = (
     quarantine_nodes_without_owner,

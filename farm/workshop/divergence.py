@@ -159,7 +159,7 @@ class _Search:
     def _cut_part(self, part: tuple[GraphNode, ...]) -> Look | None:
         """Write the part as a separate model, whose inputs are the values that the reference has there.
 
-        Return None if a value that the part reads is no plain tensor.
+        Return None if a value that the part reads is not a plain tensor.
         """
         names = inputs_of_part(part, self._listed.stored)
         inside = [name for name in names if name in _list_made_tensors(self.graph)]

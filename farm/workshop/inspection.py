@@ -26,7 +26,7 @@ class Port(Message):
     name: str
     # as numpy spells it
     dtype: str
-    # sizes and names; None where the rank is unknown
+    # sizes and names; None if the rank is unknown
     shape: tuple[Dim, ...] | None
 
 
@@ -51,9 +51,9 @@ class Feed(Message):
 
     # sizes of dynamic dimensions, by name
     sizes: Annotated[dict[PortName, Size], Field(max_length=MAX_PORTS)] = Field(default_factory=dict)
-    # fills of inputs (farm.rules.cells.fills) by name; `given` where the inputs came with the model
+    # fills of inputs (farm.rules.cells.fills) by name; `given` if the inputs came with the model
     inputs: Annotated[dict[PortName, str], Field(max_length=MAX_PORTS)] = Field(default_factory=dict)
-    # sizes with which a decoder takes a whole prompt without a cache; empty where no run showed that it does
+    # sizes with which a decoder takes a whole prompt without a cache; empty if no run showed that it does
     prompt: Annotated[dict[PortName, Size], Field(max_length=MAX_PORTS)] = Field(default_factory=dict)
     # how often the model was run to find them
     tries: Count = 0
@@ -77,7 +77,7 @@ class Inspection(Message):
     """
 
     ok: bool
-    # None where `ok` is true
+    # None if `ok` is true
     problem: ModelProblem | None = None
     main_sha256: Sha256 | None = None
     main_bytes: Count = 0
@@ -106,7 +106,7 @@ class Inspection(Message):
     external_files: tuple[str, ...] = ()
     parameters: Count = 0
     parameters_bytes: Count = 0
-    # decision trees, whose numbers are no parameters
+    # decision trees, whose numbers do not count as parameters
     trees: Count = 0
     dtypes: dict[str, int] = Field(default_factory=dict)
     is_quantised: bool = False

@@ -78,7 +78,7 @@ class Trace(models.Model):
     trace_round = models.PositiveSmallIntegerField()
     sha256 = models.CharField(max_length=64)
     bytes = models.PositiveBigIntegerField()
-    # None: the file was gone when the farm began to count references to files
+    # None if the file was gone when the farm began to count references to files
     blob = models.ForeignKey(Blob, models.PROTECT, null=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

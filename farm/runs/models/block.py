@@ -49,7 +49,7 @@ class Block(models.Model):
     suspected_beat = models.PositiveIntegerField(null=True, blank=True)
     suspected_at_s = models.FloatField(default=0.0)
     suspected_boot = models.CharField(max_length=40, blank=True, default="")
-    # what its node does for it, in the node's own words; no longer read once the lease is over
+    # what its node does for it, in the node's words; not read after the lease is over
     doing = models.CharField(max_length=MAX_DOING, blank=True, default="", db_default="")
     rung_at = models.DateTimeField(null=True, blank=True)
     seed = models.PositiveBigIntegerField(default=0)
@@ -68,13 +68,13 @@ class Block(models.Model):
         ordering = ["run", "number"]
         constraints = [
             models.UniqueConstraint(fields=["run", "number"], name="one_block_per_number"),
-            # one measurement per device at a time, whatever any process believes
+            # the database allows one measurement per device at a time, even if processes disagree
             models.UniqueConstraint(fields=["device"], condition=Q(state="leased"), name="one_leased_block_per_device"),
         ]
         indexes = [
             models.Index(fields=["state", "queued_at"]),
             models.Index(fields=["state", "lease_expires_at"]),
-            # planning asks for the next few of a node after its newest A/A pair, however many it has
+            # planning reads a node's next few blocks after its newest A/A pair
             models.Index(fields=["node", "id"], name="blocks_of_a_node"),
         ]
 

@@ -65,7 +65,7 @@ class Cell(Ending):
     labels = models.JSONField(default=dict)
     variant = models.ForeignKey("registry.Variant", models.PROTECT, null=True, related_name="+")
     preparation = models.ForeignKey("registry.Preparation", models.PROTECT, null=True, related_name="+")
-    # a trial of its provider that it waits for
+    # the trial of its provider that the cell waits for
     trial = models.ForeignKey("fleet.Trial", models.SET_NULL, null=True, blank=True, related_name="+")
     runtime = models.CharField(max_length=100)
     provider = models.CharField(max_length=64)

@@ -18,7 +18,7 @@ class Divergence(models.Model):
     """
 
     arm = models.ForeignKey(Arm, models.CASCADE, related_name="divergences")
-    # None: the CPU without optimisations
+    # the other arm; None means the CPU without optimisations
     against = models.ForeignKey(Arm, models.CASCADE, null=True, blank=True, related_name="+")
     state = models.CharField(max_length=8, choices=DivergenceState.choices, default=DivergenceState.ASKED)
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")

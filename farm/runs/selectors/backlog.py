@@ -72,7 +72,7 @@ def _find_serving_node(node: Node, block: Block) -> "_ServingNode | None":
         # a sandboxed node takes any model of its own team, so the uploader is not looked up in this common case
         serving = Node.objects.with_writing_owner()
     else:
-        # a node without a sandbox takes only blocks whose models are all its owner's
+        # a node without a sandbox takes only blocks whose models were all uploaded by its owner
         models_of_others = Beside.objects.filter(run=block.run_id).exclude(version__uploaded_by=OuterRef("owner"))
         serving = Node.objects.serving(block.run.team_id, uploader=block.run.version.uploaded_by_id)
         serving = serving.exclude(Q(sandbox="none") & Exists(models_of_others))

@@ -82,7 +82,7 @@ def facts_of_blocks(run: Run) -> list[doc.BlockFacts]:
     rows = Report.objects.filter(attempt__block__run=run, attempt__state__in=COUNTED, kind="facts")
     # plans are long and not needed here
     light = rows.select_related("attempt__block", "attempt__node").defer("attempt__block__plan_json")
-    # of a continued block the newest attempt's facts count
+    # for a continued block, the facts of the newest attempt replace earlier ones
     newest = {row.attempt.block_id: row for row in light.order_by("pk")}
     facts = [_read_facts(row, row.attempt.node.name if row.attempt.node else None) for row in newest.values()]
     return sorted(facts, key=lambda before: (len(before.block), before.block))
@@ -125,13 +125,13 @@ def cell_document(run: Run, name: str) -> doc_cells.Cell:
     cell = _make_cell_document(run, name)
     if cell.accuracy is None:
         return cell
-    # the accuracy that it lost depends on the cells of all blocks
+    # the lost accuracy depends on the cells of all blocks
     accuracies_by_id = {part.id: part.accuracy for part in document(run, with_operators=False).cells}
     return cell.model_copy(update={"accuracy": accuracies_by_id.get(name, cell.accuracy)})
 
 
 def _make_cell_document(run: Run, name: str) -> doc_cells.Cell:
-    # not in the order of an index of the documents, along which PostgreSQL would walk until it meets the cell
+    # not in the order of an index of the documents, which PostgreSQL would scan until it meets the cell
     row = CellDocument.objects.filter(match_arms(run, name, of="arm__")).order_by("arm__number").first()
     if row is not None:
         return doc_cells.Cell.model_validate_json(_join_parts(row.body, row.operators))

@@ -97,14 +97,14 @@ _PLANNED = {
 class Expected(NamedTuple):
     """The forecast of an open run, in seconds from now."""
 
-    # when its first block begins (0 if one has begun) and its last one ends; None: that cannot be known
+    # when its first block begins (0 if one has begun) and its last one ends; None if that cannot be known
     begins_s: float | None
     ends_s: float | None
     # how long its blocks will be measured, in sum
     measured_s: float
     # whether other programs slow its blocks now
     is_slowed: bool = False
-    # if another program uses the machine: the run neither begins nor ends before these times
+    # while another program uses the machine, the run begins and ends at these times at the earliest
     earliest_s: float | None = None
     earliest_end_s: float | None = None
 

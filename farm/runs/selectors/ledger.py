@@ -76,7 +76,7 @@ def _sum_up_work(node: Node, since: datetime) -> list[Work]:
     duration = ExpressionWrapper(Coalesce(F("ended_at"), timezone.now()) - F("claimed_at"), DurationField())
     attempts = Attempt.objects.filter(node=node, claimed_at__gte=since).order_by()
     rows = attempts.values_list("block__run__team__name", "block__run__requested_by__username", "block__run__reason")
-    # an attempt that was lost, failed, cancelled before a round or still goes on took time, but measured no block
+    # attempts that were lost, failed or cancelled, or still go on, took time but measured no block
     blocks = Count("block", distinct=True, filter=Q(state__in=(AttemptState.REPORTED, AttemptState.DONE)))
     groups = rows.annotate(runs=Count("block__run", distinct=True), blocks=blocks, duration=Sum(duration))
     work = [

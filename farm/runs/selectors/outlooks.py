@@ -32,7 +32,7 @@ class Outlook:
     # why no cell of it is being measured, and since when; empty and None while one is
     idle_reason: str = ""
     since: datetime | None = None
-    # None: it was not forecast, or none of its blocks is open
+    # None if the run was not forecast, or none of its blocks is open
     expected: Expected | None = None
 
     @property
@@ -121,7 +121,7 @@ def _describe_waiting(run: Run, queued: Sequence[_IdleBlock], *, preparing: int)
     measured = {block.device: block for block in leased.defer("plan_json", "run__matrix").order_by("pk")}
     busy = [_describe_measuring(measured[device], run) for device in sorted(devices & measured.keys())]
 
-    # what the others wait for; the words of a measuring node are no reason to wait
+    # what the other nodes wait for; what a measuring node says is not a reason to wait
     free = [node for node in online if node.device not in measured]
     waits = newest_waits(free)
     reasons = {node.device: f"{node.name}: {waits[node.device]}" for node in reversed(free) if node.doing}

@@ -16,9 +16,9 @@ from farm.rules.planning.plans import NodeOffer
 from farm.runs.models import Block, CellDocument
 from farm.runs.states import BlockState
 
-# from how many of the newest cells a plan takes the latency
+# how many of the newest cells a plan reads for the latency
 LATEST_CELLS = 8
-# every block of a node that is newer than this carries a pair
+# a node is new for this long; every block of a new node gets an A/A pair
 FIRST_DAY = timedelta(days=1)
 
 

@@ -55,7 +55,7 @@ class Revision:
 def revision_of(user: Anyone, run_id: int) -> Revision:
     """Read a run's revision and state in one small query. Raises Missing if the user may not see the run."""
     rows = Run.objects.filter(pk=run_id).order_by()
-    # one join in place of two subqueries, as every open page asks this every few seconds
+    # one join instead of two subqueries, since every open page asks this every few seconds
     visible = rows if user.is_superuser else rows.filter(team__memberships__user=user.pk)
     role = Value(Role.ADMIN.value) if user.is_superuser else F("team__memberships__role")
     row = visible.annotate(role=role).values_list("team_id", "revision", "state", "created_at", "role").first()

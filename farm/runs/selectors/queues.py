@@ -32,7 +32,7 @@ class Queue:
     minutes: float
     # how many online nodes take such blocks, busy or not
     nodes: int
-    # the nodes that would take them and may not now, each with its reason, in words
+    # the nodes that would take them but may not now, each with the reason in words
     barred_nodes: Sequence[str]
     # in how many seconds a block that a person queues now begins; None if that is unknown
     start_s: float | None
@@ -55,7 +55,7 @@ class NextBlock:
 class Activity:
     """What a node does now: it measures a run for a team, or waits for something."""
 
-    # its id; None where the reader may not see it, or nothing is measured
+    # the run's id; None if the reader may not see it, or nothing is measured
     run: int | None = None
     # empty while the node measures nothing
     team: str = ""

@@ -25,7 +25,7 @@ from farm.runs.selectors.forecasts import Forecast
 from farm.runs.selectors.outlooks import Outlook, outlook_of
 from farm.runs.states import ENDED_BLOCKS, OPEN_BLOCKS, BlockState, RunState, activity_of
 
-# the beginning of what a measuring node says it does; the end is SAID_ARM
+# a measuring node's words on what it does begin so, and end with SAID_ARM
 _ROUND = re.compile(r"round (\d{1,4}): ")
 # how many nodes are quoted
 MAX_DOING = 3
@@ -124,9 +124,9 @@ class Progress:
     model: str
     version: int
     requested_by: str
-    # the nodes' words on what they do for the run
+    # what nodes do for the run, in their words
     doing: tuple[str, ...] = ()
-    # why it waits, and the time left; empty for a finished run
+    # why the run waits, and the time left; empty for a finished run
     outlook: Outlook = field(default_factory=Outlook)
 
     @property

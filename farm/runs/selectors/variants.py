@@ -11,7 +11,7 @@ from farm.registry.models import Variant
 from farm.runs.models import Arm, CellDocument, Comparison, Run, match_arms
 from farm.runs.selectors.documents import cell_document, parse_cell
 
-# limits of the newest cells that are read, and of the different variants among them that are shown
+# limits of the newest cells that are read, and of the different cells among them that are shown
 MAX_READ, MAX_VARIANTS = 60, 8
 # the axes along which a variant is compared with the upload
 AXES = ("precision", "opset")
@@ -23,7 +23,7 @@ class VariantCell:
 
     run: Run
     cell: doc_cells.Cell
-    # the comparison with the same cell of the upload as it is; None where no block measured both
+    # the comparison with the same cell of the upload as it is; None if no block measured both
     against: doc_comparisons.Comparison | None
     # that cell's precision; empty without a comparison
     upload: str

@@ -21,7 +21,7 @@ from farm.runs.services.hints import hint_on_commit, wake_others_on_machine
 from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, DivergenceState, EventKind, RunOutcome
 
 MAX_PARTS_AT_ONCE = 100
-# cells with a result: done ones, and refused ones, whose reason is the result
+# statuses of cells that have a result; that of a refused cell is its reason
 ANSWERED = (CellStatus.DONE, CellStatus.REFUSED)
 # how often a block is tried between two results, whether or not its attempts count as failures
 MAX_ATTEMPTS = 12
@@ -175,7 +175,7 @@ def give_up_attempt(
         if is_failure:
             count_block_outcome(node=attempt.node, reason=reason)
 
-    # is the block tried again?
+    # decide whether the block is tried again
     block.refresh_from_db(fields=["failures", "first_round", "attempt", "state"])
     failure_count = block.failures + is_failure
     # a block that took too long takes as long the next time

@@ -52,10 +52,10 @@ from farm.runs.services.locks import lock_block, mark_run
 from farm.runs.states import AttemptState, BlockState
 
 RELATED_TO_ARMS = ("cell__variant__derived", "cell__preparation__inputs", "cell__preparation__reference")
-# long columns that nodes are not sent
+# long columns that no order needs
 UNREAD_OF_ARMS = ("cell__variant__inspection", "cell__variant__history", "cell__variant__coverage")
 TOKEN_PREFIX = "ofa_"
-# added to a block's own limits, for installing runtimes and fetching files
+# extra time beyond a block's own limits, for installing runtimes and fetching files
 LEASE_GRACE_S = 1800.0
 # the metrics that an agent without the ability `accuracies` knows
 FIRST_METRICS = ("top1", "top5", "mse")
@@ -208,7 +208,7 @@ def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozens
     the message.
     """
     ordered = Block.objects.select_related(*ORDERED).defer(*UNREAD)
-    # without an order, which would be a join with the run
+    # not sorted, since the default order would join the run
     block = ordered.order_by().filter(pk=block_id).first() if is_row_number(block_id) else None
     if block is None:
         raise _make_stale_error(block_id, attempt)
@@ -217,7 +217,7 @@ def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozens
     refusal = "" if is_repeated else explain_refused_claim(node, block, attempt) or explain_not_next(node, block)
     if refusal:
         raise Conflict(refusal, code="not_offered")
-    # before the lease, so that an order that cannot be made does not hold the block
+    # the order is made before the lease, so that an order that cannot be made does not hold the block
     order = make_block_order(block, attempt=attempt, understands=understands)
     if not is_repeated:
         _refuse_packages(block, order)
@@ -235,7 +235,7 @@ def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str
     held_s = clocks.now().since(claim.attempt.began_at_s, claim.attempt.began_boot)
     if held_s is None:
         held_s = (timezone.now() - claim.attempt.claimed_at).total_seconds()
-    # the plan is read only where the attempt is old enough to be beyond any limit
+    # the plan is parsed only if the attempt is older than the smallest possible limit
     if claim.is_current and held_s > LEASE_GRACE_S and held_s > max_lease_s(claim.block):
         raise _take_back(claim)
     if not claim.block.extend(node=node, attempt=attempt, lease_s=settings.LEASE_S, doing=doing):
@@ -319,7 +319,7 @@ def _create_attempt(node: Node, block: Block, attempt: int) -> None:
     """Lease the block and write the attempt's row, together. Raises Conflict if another claim was faster."""
     moment = clocks.now()
     with transaction.atomic():
-        # this locks the run, which is locked before its block everywhere
+        # this locks the run; everywhere, a run is locked before its blocks
         mark_run(block.run_id, is_begun=True)
         clear_doing(node)
         if not _lease_or_refuse(node, block, attempt):
@@ -339,7 +339,7 @@ def _lease_or_refuse(node: Node, block: Block, attempt: int) -> bool:
     try:
         return block.lease(node=node, attempt=attempt, lease_s=settings.LEASE_S)
     except IntegrityError as problem:
-        # by the partial unique index on the device: another claim of this node was faster
+        # the unique index on the device refused the lease: another claim on this machine was faster
         raise Conflict(f"{node.name} is measuring another block; it takes one at a time.", code="busy") from problem
 
 

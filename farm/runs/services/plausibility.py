@@ -31,10 +31,10 @@ from farm.rules.quality import evaluation
 
 # tolerance for the float arithmetic of another machine
 RELATIVE = 1e-6
-# two machines' clocks may differ by this rate, and a claim's answer takes a moment to arrive
+# the clocks of two machines may run at rates this different, and the reply to a claim takes a moment to arrive
 CLOCK_RATE = 1.02
 GRACE_S = 1.0
-# trace round 0 is the first; the others are those that a reply to a round asks for
+# trace round 0 comes first; a reply to a round may ask for the others
 MAX_TRACE_ROUND = MORE_TRACES
 MAX_OPERATORS = 100_000
 

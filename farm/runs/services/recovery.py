@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 # a living node sends a heartbeat every quarter of a lease
 SUSPECT_LEASES = 0.4
-# a lease that seems to last this much longer than it can was given before the clock went back
+# a lease that seems to last this much longer than the limit was given before the clock went back
 BACKWARD_S = 5.0
 
 

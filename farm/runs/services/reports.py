@@ -215,7 +215,7 @@ def _store_report(report: Report, claim: Claim, *, key: ReportKey, digest: str, 
 def _mark_and_lock(report: Report, claim: Claim) -> Block:
     """Mark the run as changed, which locks it; lock and read the block again where more than its rounds may change."""
     block = claim.block
-    # the statement that marks the run locks it too, before its block and attempt as everywhere
+    # this statement also locks the run, which everywhere is locked before its block and attempt
     mark_run(block.run_id)
     if isinstance(report, (EndReport, DivergenceReport)) or list_failed_arms(report):
         return lock_block(block.pk, run_id=block.run_id)

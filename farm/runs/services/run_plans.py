@@ -45,7 +45,7 @@ MAX_POINTS_AT_ONCE: Final = 500
 # a large plan that is ordered again within this time is not made again
 FRESH_FOR: Final = timedelta(minutes=1)
 PLAN_LIFE: Final = timedelta(hours=1)
-# an order that is still open after this time is deleted when its person orders the next
+# an order that is still open after this time is deleted when the same person orders another
 ABANDONED_AFTER: Final = timedelta(minutes=2)
 ASKED_AGAIN_AFTER_S: Final = 2.0
 
@@ -234,7 +234,7 @@ def _create_order(
 
 def _make_ordered_plan(order: PlanOrder) -> None:
     request = order.order_json
-    # orders of the release before have no `known`
+    # orders that the previous release wrote have no `known`
     releases = Known.model_validate(request.get("known", {}))
     plan = plan_run(version=order.version, matrix=request["matrix"], seed=request["seed"], known=releases)
     check_plan(plan)

@@ -68,7 +68,7 @@ def settle(*, block_id: int, attempt: int) -> bool:
             store_null_estimates(node=block.node, estimates=nulls)
         if block.first_round:
             fail_open_questions(block, "The node ended the block without an answer.")
-        # a process of an older release, which knows no reported blocks, may have finished the run
+        # a process of an older release does not know reported blocks, and may have finished the run already
         if run.state == RunState.FINISHED:
             run.resume()
         finish_run_if_over(run)
@@ -140,7 +140,7 @@ def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm
 def _make_null_estimate(block: Block, judge: BlockJudge, judged: Judged) -> NullEstimate | None:
     """Make the estimate of an A/A pair; None if it has no wall-clock figures."""
     planned, figures = judged.planned, judged.figures
-    # the margin of a node is that of its wall-clock time
+    # a node's margin is estimated from wall-clock time only
     if figures is None or judged.verdict_from != "wall":
         return None
     pairs = judge.evidence.pairs(planned.baseline, planned.candidate)

@@ -29,13 +29,13 @@ class TokenLimit(NamedTuple):
 
 
 def find_context_length(model: onnx.ModelProto, *, inputs: list[Port]) -> dict[str, object] | None:
-    """Find the longest sequence the graph takes, as the fields of `plans.ContextFacts`; None: no limit."""
+    """Find the longest sequence the graph takes, as the fields of `plans.ContextFacts`; None without a limit."""
     limit = _find_shortest_limit(model, inputs)
     return limit._asdict() if limit.tokens else None
 
 
 def count_context_tokens(model: onnx.ModelProto, *, inputs: list[Port]) -> int:
-    """Find how many tokens the graph takes at most; 0: no limit."""
+    """Find how many tokens the graph takes at most; 0 without a limit."""
     return _find_shortest_limit(model, inputs).tokens
 
 

@@ -14,7 +14,7 @@ _BOXES = re.compile(r"box|detection|(^|_)dets?(_|$)", re.IGNORECASE)
 
 
 def is_detector(model: onnx.ModelProto, facts: signature.Signature, shapes: Shapes, sizes: Mapping[str, int]) -> bool:
-    """Say whether the model detects objects: by an operator of detection, outputs of boxes, or maps of several scales.
+    """Say whether the model detects objects: by an operator for detection, outputs of boxes, or maps of several scales.
 
     `shapes` were inferred with dynamic sizes left open; `sizes` are the sizes for which the scales are compared.
     """

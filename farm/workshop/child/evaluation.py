@@ -23,8 +23,8 @@ def check_labelled_data(payload: payloads.Evaluation) -> dict[str, object]:
     """Check labelled `data` against the model and the recipe, run the first batch, and write the data to `out`.
 
     Returns the number of samples, the output that is judged, and the number of classes (None if there are none).
-    The judging itself is done on nodes, by worker.runner.judges. Returns a problem with the code bad_arrays,
-    bad_labels, bad_output, too_many_samples, inputs_*, not_loaded or inference_failed where something does not fit.
+    Nothing is judged here: nodes do that, by worker.runner.judges. Returns a problem with the code bad_arrays,
+    bad_labels, bad_output, too_many_samples, inputs_*, not_loaded or inference_failed if something does not fit.
     """
     # read the data and run the first batch
     facts = signature.read_signature(model_file.read_model(Path(payload["folder"]), payload["main"]))

@@ -1,4 +1,4 @@
-"""Chooses how each input is filled where the user does not say, and makes the arrays. Runs in the child only."""
+"""Chooses fills for inputs for which the user gives none, and makes the arrays. Runs in the child only."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -133,7 +133,7 @@ def _draw_boxes(
 def _choose_by_role(
     port: signature.Port, model: onnx.ModelProto, facts: signature.Signature, pasts: list[str]
 ) -> str | None:
-    """Choose a fill by the input's role, such as ones for a mask and zeros for a state; None: the role is unknown."""
+    """Choose a fill by the input's role, such as ones for a mask and zeros for a state; None for no known role."""
     if port["dtype"] == "string":
         return _find_known_texts(port, model)
     if signature.find_numpy_kind(port) in ("b", "i", "u") and input_roles.is_hiding_mask(port, model):
@@ -152,7 +152,7 @@ def _choose_by_role(
 
 
 def _find_known_texts(port: signature.Port, model: onnx.ModelProto) -> str | None:
-    """Find the strings that operators behind the input have in their tables, as a fill; None: there are none."""
+    """Find the strings that operators behind the input have in their tables, as a fill; None if there are none."""
     carriers, is_split, texts = {port["name"]}, False, list[str]()
     for node in traversal.iterate_nodes(model, with_functions=False):
         if node.input and carriers & set(node.input) and node.output:

@@ -37,7 +37,7 @@ def inspect(payload: payloads.Model) -> dict[str, object]:
     try:
         return _read_facts(model, folder=folder, main=main)
     except (TypeError, ValueError, AttributeError, LookupError) as error:
-        # a parsed message may still hold names that are no text, or lack parts
+        # a parsed message may still hold names that are not text, or lack parts
         traceback.print_exc()
         complaint = "a name in it is not text, or a part is missing"
         raise Problem(

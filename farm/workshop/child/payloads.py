@@ -61,7 +61,7 @@ class Recipe(Written):
     # None keeps the operator set
     opset: int | None
     options: dict[str, str]
-    # an `.npz` of samples; None: random ones
+    # an `.npz` of samples; None for random ones
     calibration: NotRequired[str | None]
     # the name under which the framework's own program is written instead; empty: a variant is made
     program: NotRequired[str]

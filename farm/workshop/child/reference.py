@@ -16,7 +16,7 @@ MADE_BY = f"onnxruntime=={onnxruntime.__version__}"
 def make_reference(payload: payloads.GivenInputs) -> dict[str, object]:
     """Run the payload's model on the arrays in `inputs`, write its outputs to `out`, and return how they were made.
 
-    Outputs that are no tensors are named under `skipped`. Returns a problem with the code bad_arrays, not_loaded or
+    Outputs that are not tensors are named in `skipped`. Returns a problem with the code bad_arrays, not_loaded or
     inference_failed.
     """
     path = Path(payload["folder"], payload["main"])
@@ -26,7 +26,7 @@ def make_reference(payload: payloads.GivenInputs) -> dict[str, object]:
 
 
 def run_reference(model: Path | bytes, inputs: arrays.Arrays) -> tuple[arrays.Arrays, list[str]]:
-    """Run the model once and return its outputs by name, and the names of those that are no tensors.
+    """Run the model once and return its outputs by name, and the names of those that are not tensors.
 
     Raises Problem not_loaded or inference_failed.
     """

@@ -55,14 +55,14 @@ def propose_hints(
 
 
 def is_image(shape: Shape, dim: str) -> bool:
-    """Say whether a dimension is a side of an image: the shape has three more, one of them a number of channels."""
+    """Say whether a dimension is a side of an image: the shape has four dimensions, one of them usual as channels."""
     if len(shape) != 4 or dim not in shape:
         return False
     return (shape[1] in _CHANNELS and dim in shape[2:]) or (shape[3] in _CHANNELS and dim in shape[1:3])
 
 
 def is_spectrum(name: str, shape: Shape) -> bool:
-    """Say whether an input is a spectrum: a usual number of bands on one of its last two axes, and such a name."""
+    """Say whether an input is a spectrum: by a usual number of bands on one of its last two axes, and by its name."""
     return len(shape) == 3 and bool(_BANDS & {*shape[1:]}) and bool(_SPECTRUM_WORDS.search(name))
 
 
