@@ -21,7 +21,7 @@ from farm.runs.services.hints import hint_on_commit, wake_others_on_machine
 from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, DivergenceState, EventKind, RunOutcome
 
 MAX_PARTS_AT_ONCE = 100
-# statuses of cells that have a result; that of a refused cell is its reason
+# statuses of cells that have a result; the result of a refused cell is its reason
 ANSWERED = (CellStatus.DONE, CellStatus.REFUSED)
 # how often a block is tried between two results, whether or not its attempts count as failures
 MAX_ATTEMPTS = 12

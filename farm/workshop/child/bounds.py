@@ -22,8 +22,8 @@ _INDEX_INPUTS = {"Gather": 1, "GatherElements": 1, "ScatterElements": 1}
 # by operator of com.microsoft: the index of each input that holds indices → that of the table they point into
 _EMBEDDINGS = {"EmbedLayerNormalization": {0: 2, 1: 4}}
 
-# Exporters let negative indices count from the end: they add the number of rows to indices below zero. The first
-# operators compute the new index, the second ones decide where it is needed.
+# Exporters let negative indices count from the end: they add the number of rows to indices below zero. _WRAPPING holds
+# the operators that compute the new index, and _CONDITIONS those that decide where it is needed.
 _WRAPPING, _CONDITIONS = {"Add", "Mul", "Where"}, {"Less", "GreaterOrEqual", "Not", "Cast"}
 
 # stand in place of a bound: COUNT for an input that is a small number above zero, SIDE for the side of an image

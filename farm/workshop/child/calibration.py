@@ -12,7 +12,7 @@ from farm.workshop.child import feed, inputs, model_file, payloads, signature
 from farm.workshop.problems import Problem, answer_problems, printable
 
 _RANDOM_SAMPLES = 100
-# fewer samples than the first number give a warning, fewer than the second an advice
+# fewer samples than the first number bring a warning, and fewer than the second a recommendation
 _FEW, _ENOUGH = 100, 500
 _MAX_SAMPLES = 100_000
 # samples in a feed where the batch is dynamic
@@ -155,7 +155,7 @@ def _split_into_feeds(samples: arrays.Arrays, facts: signature.Signature, *, cou
     batch = facts["batch"]
     if batch is None:
         for index in range(count):
-            # an array even where one sample is a single number, since ONNX Runtime takes no numpy scalars
+            # indexing gives a numpy scalar if a sample is a single number, and ONNX Runtime takes only arrays
             yield {name: np.asarray(array[index]) for name, array in samples.items()}
         return
     size = batch if isinstance(batch, int) else _AT_ONCE

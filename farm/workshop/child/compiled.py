@@ -9,7 +9,7 @@ from farm.workshop.problems import printable
 
 # the node's type in ONNX Runtime
 OPERATOR, DOMAIN = "EPContext", "com.microsoft"
-# limit of the providers, SDKs and devices that are listed, each
+# how many providers, SDKs and devices are listed at most, each
 _MAX_TEXTS = 8
 
 

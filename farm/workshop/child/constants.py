@@ -50,5 +50,5 @@ def _read_tensor(tensor: onnx.TensorProto) -> Array | None:
         return None
     try:
         return numpy_helper.to_array(tensor)
-    except (ValueError, TypeError):  # fewer elements than its shape says, of which onnx's checker complains
+    except (ValueError, TypeError):  # it has fewer elements than its shape says, which onnx's checker reports
         return None

@@ -35,7 +35,7 @@ class Requirements:
     table_rows: list[int] = field(default_factory=list)
     # dimensions that are the length of a decoder's cache
     past_dims: set[str] = field(default_factory=set)
-    # dimensions by which that cache grows, where inference finds them
+    # dimensions by which that cache grows, if inference finds them
     step_dims: set[str] = field(default_factory=set)
 
     def list_sizes(self, dim: str) -> list[int]:
@@ -121,7 +121,7 @@ def _list_added_table_rows(node: onnx.NodeProto, shapes: Shapes, dims: set[str])
             and isinstance(other[1], str)
             and other[1] not in dims
             and table[-1] == other[-1]
-            # a single row is added to each, as a bias is
+            # a single row is a bias, which is added to every row
             and int(table[-2]) > 1
         ):
             yield int(table[-2])
@@ -135,7 +135,7 @@ def _list_growing_dims(node: onnx.NodeProto, shapes: Shapes, fed: set[str]) -> I
     past, step = shapes.get(node.input[at], []), shapes.get(node.input[0 if at else -1], [])
     if at and len(past) >= 4 and step:
         yield past[-2], step[1 if len(step) == 3 else -2]
-    # a Concat of one input appends nothing: it holds what an encoder gave
+    # a Concat of one input appends nothing; such an input holds an encoder's output
     is_joined = (
         node.op_type == "Concat" and len(node.input) > 1 and traversal.read_attribute(node, "axis", 0) in (-2, 2)
     )

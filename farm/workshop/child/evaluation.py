@@ -95,7 +95,7 @@ def _run_first_batch(
     feed, size = next(_split_into_feeds(inputs, facts, count=count, at_once=at_once))
     try:
         outputs = [np.asarray(output) for output in session.run(names, feed)]
-    except Exception as error:  # onnxruntime raises many kinds, none of them documented
+    except Exception as error:  # onnxruntime raises many undocumented kinds of errors
         raise Problem("inference_failed", f"The model fails on these samples ({first_line(error)}).") from error
     for name, output in zip(names, outputs, strict=True):
         rows = len(output) if output.ndim else 0

@@ -90,7 +90,7 @@ def _check_tensor(tensor: TensorProto, entries: dict[str, str], *, folder: Path,
         raise Problem("external_link", f"{location} is a link or not a regular file: upload the file itself.")
     if not path.exists():
         raise Problem("external_missing", f"{location}, the external data of {name}, is missing: upload it too.")
-    # compared by the file system, which may ignore case
+    # the file system compares the names, since it may ignore case
     if path.samefile(folder / main):
         text = (
             f"The tensor {name} points into {printable(main)} itself: save its data in a file of their own beside it."

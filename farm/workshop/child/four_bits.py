@@ -21,7 +21,7 @@ def quantise_to_four_bits(model: onnx.ModelProto, *, chosen: Mapping[str, str]) 
     quantisation.check_not_quantised(model)
     try:
         quantised = _quantise(model, parsed)
-    except Exception as error:  # the tool raises many kinds, undocumented
+    except Exception as error:  # the tool raises many undocumented kinds of errors
         raise Problem("quantising_failed", f"Quantising to 4 bits failed ({first_line(error)}).") from error
     count = sum(node.op_type == MATMUL for node in traversal.iterate_nodes(quantised))
     if not count:

@@ -63,7 +63,7 @@ class Recipe(Written):
     options: dict[str, str]
     # an `.npz` of samples; None for random ones
     calibration: NotRequired[str | None]
-    # the name under which the framework's own program is written instead; empty: a variant is made
+    # the name under which the framework's own program is written instead; empty to make a variant
     program: NotRequired[str]
 
 

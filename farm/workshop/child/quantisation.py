@@ -107,7 +107,7 @@ def finish_quantised(
     version_stamps.remove_unused_opsets(after)
     history = [f"Quantised with onnxruntime {onnxruntime.__version__}: {description}."]
     old_opset = version_stamps.read_default_opset(before)
-    # None where only operators of ONNX Runtime's own domain are left
+    # None if only operators of ONNX Runtime's own domain are left
     new_opset = version_stamps.read_default_opset(after) or old_opset
     if old_opset != new_opset:
         history.append(f"The tool raised the opset from {old_opset} to {new_opset}.")
@@ -129,7 +129,7 @@ def check_still_loads(before: onnx.ModelProto, after: onnx.ModelProto, *, tool: 
     try:
         reference.load_session(before.SerializeToString())
     except Problem:
-        return  # the variant is not to blame
+        return  # the original does not load here either
     try:
         reference.load_session(after.SerializeToString())
     except Problem as problem:

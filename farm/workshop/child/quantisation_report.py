@@ -112,7 +112,7 @@ def rank_tensor_errors(
     with tempfile.TemporaryDirectory(dir=out) as work:
         try:
             errors = _measure_errors(original, variant, feeds[:_MAX_SAMPLES], Path(work))
-        except Exception as error:  # the tool raises many kinds, undocumented
+        except Exception as error:  # the tool raises many undocumented kinds of errors
             raise Problem("ranking_failed", f"The errors could not be measured ({first_line(error)}).") from error
     rows = [_make_row(name, makers.get(name), measured) for name, measured in errors.items()]
     return sorted(rows, key=lambda row: row["model_db"] if row["model_db"] is not None else np.inf)

@@ -34,7 +34,7 @@ def run_reference(model: Path | bytes, inputs: arrays.Arrays) -> tuple[arrays.Ar
     names = [output.name for output in session.get_outputs()]
     try:
         values = trials.run_session(session, inputs)
-    except Exception as error:  # onnxruntime raises many kinds, none of them documented
+    except Exception as error:  # onnxruntime raises many undocumented kinds of errors
         text = f"The model fails on the CPU with these inputs ({first_line(error)}): upload inputs that it takes."
         raise Problem("inference_failed", text) from error
     tensors = {

@@ -53,7 +53,7 @@ def list_shapes(light: onnx.ModelProto) -> dict[str, Shape]:
 
     A dimension without size and name is an empty text.
     """
-    # declared shapes are known even where inference fails
+    # declared shapes are known even if inference fails
     with contextlib.suppress(onnx.shape_inference.InferenceError, ValueError, RuntimeError):
         light = infer_shapes(light)
     shapes: dict[str, Shape] = {}

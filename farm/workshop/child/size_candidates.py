@@ -42,7 +42,7 @@ class CacheDims(NamedTuple):
 
     # lengths of the cached steps
     pasts: Sequence[str]
-    # lengths of what one run appends
+    # lengths of the steps that one run appends
     steps: Sequence[str]
 
     def make_sizes(self, *, past: int, step: int) -> dict[str, int]:
@@ -184,7 +184,7 @@ def _counts_items(dim: str, model: onnx.ModelProto, facts: signature.Signature) 
         return True
     places = [(port, at) for port in facts["inputs"] for at, size in enumerate(port["shape"] or ()) if size == dim]
     if all(input_roles.holds_state(port, model) for port, _ in places):
-        # keys and values have a length, of a past or of what an encoder gave; other states count what is done at once
+        # cached keys and values have a length, of earlier steps or of an encoder's output; other states count items
         holds_length = all(len(port["shape"] or ()) == 4 and at == 2 for port, at in places)
         return not holds_length and not _PAST.search(dim)
     says_nothing = dim.lower() in ("n", "b") or all(dim == f"{port['name']}.{at}" for port, at in places)
@@ -210,7 +210,7 @@ def _add_sums(sizes: Mapping[str, int], facts: signature.Signature, required: Re
 
     They are named so, like `past_sequence_length + sequence_length`, or belong to a mask over the cache and the step.
     """
-    # the names of the lengths of cache and step, as the graph shows them or by their words
+    # the dimensions of cache and step, as the graph shows them, else as their names say
     summed, dims = dict(sizes), facts["dims"]
     past = next((dim for dim in dims if dim in required.past_dims), None) or next(
         (dim for dim in dims if _PAST.search(dim) and not _SUM.match(dim)), None

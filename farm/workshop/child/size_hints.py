@@ -23,7 +23,7 @@ _BANDS = {40, 64, 80, 96, 128}
 _SPECTRUM_WORDS = re.compile(r"^input_features$|audio|speech|mel|spectr|fbank|filter_?bank", re.IGNORECASE)
 # metadata keys under which exporters note the size of the images that a model was made for
 _IMAGE_SIZE_KEYS = ("imgsz", "input_size", "image_size")
-# rows of a table of positions that stand for tokens in front of the image
+# how many rows of a table of positions may stand for tokens before an image's patches
 _MAX_LEADING_TOKENS = 8
 Shape = Sequence[int | str]
 
@@ -75,7 +75,7 @@ def _propose_lengths(model: onnx.ModelProto, name: str, required: Requirements, 
     convolutions = [node for node in _list_first_convolutions(model, name) if len(_read_strides(node)) == 1]
     stride = max((_read_strides(node)[0] for node in convolutions), default=0)
     if stride > 1:
-        # one channel that is taken in strides is audio as it was recorded
+        # an input of one channel that a convolution reads in strides is unprocessed audio
         is_recorded = all(required.shapes.get(node.input[1], [])[1:2] == [1] for node in convolutions)
         if is_recorded and not has_rate:
             yield AUDIO_SAMPLES

@@ -51,7 +51,7 @@ def quantise_statically(
             calibrate_method=_METHODS[parsed.calibration],
             extra_options={"ActivationSymmetric": parsed.symmetric},
         )
-    except Exception as error:  # many kinds, undocumented
+    except Exception as error:  # the tool raises many undocumented kinds of errors
         raise Problem("quantising_failed", f"Static quantisation failed ({first_line(error)}).") from error
     description = f"{precision}, activations {activation}, weights {parsed.weight}, ranges by {parsed.calibration}"
     quantised, history = quantisation.finish_quantised(

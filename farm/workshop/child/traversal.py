@@ -50,7 +50,7 @@ def iterate_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
 
 def iterate_nodes_in(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     """Yield these nodes and all nodes of graphs inside them."""
-    # a stack, as a model may be nested deeper than Python recurses
+    # an explicit stack, since a model may be nested deeper than Python's recursion limit
     waiting = [iter(nodes)]
     while waiting:
         node = next(waiting[-1], None)

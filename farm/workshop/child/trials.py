@@ -59,7 +59,7 @@ def find_run_error(session: onnxruntime.InferenceSession, feed: arrays.Arrays, *
     timer.start()
     try:
         run_session(session, feed, options)
-    except Exception as error:  # onnxruntime raises many kinds, none of them documented
+    except Exception as error:  # onnxruntime raises many undocumented kinds of errors
         if options.terminate:
             raise TookTooLongError from error
         return first_line(error)

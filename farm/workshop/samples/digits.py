@@ -16,7 +16,7 @@ CONVOLUTIONS = (("conv1", 16, 1, 1), ("conv2", 32, 16, 2), ("conv3", 32, 32, 1))
 FLAT = 32 * 4 * 4
 HIDDEN = 64
 CLASSES = 10
-# the images hold whole numbers from 0 to 16
+# the largest value of a pixel in the stored images
 FULL = np.float32(16)
 
 
