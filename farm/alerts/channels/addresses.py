@@ -104,12 +104,12 @@ def resolve_host(host: str, port: int, *, networks: Sequence[str] = (), lookup: 
 
 
 def is_allowed(address: Address, networks: Iterable[Network] = ()) -> bool:
-    """Say whether a message may go to this address, or to all that it wraps: each is public or in one of `networks`."""
+    """Say whether messages may go to this address: it, or each address that it wraps, is public or in `networks`."""
     return all(_is_public(ip) or any(ip in network for network in networks) for ip in unwrap_address(address))
 
 
 def unwrap_address(address: Address) -> list[Address]:
-    """Return the addresses that this one wraps (as NAT64 or Teredo do), or itself where it wraps none."""
+    """Return the addresses that this one wraps (as NAT64 or Teredo do), or only itself where it wraps none."""
     if isinstance(address, ipaddress.IPv4Address):
         return [address]
     if address.ipv4_mapped is not None:

@@ -22,7 +22,7 @@ from farm.alerts.channels import messenger
 from farm.alerts.channels.channel_kind import ChannelKind, DeliveryProblem
 
 WORD_JOINER = "\u2060"
-# for sending one notice, with the pauses that a service asks for
+# how long sending one notice may take, with the pauses that a service asks for
 TOTAL_S = 30.0
 # variables that say where Python and the operator's certificates are. Others may hold the farm's secrets, or name a
 # proxy, which would look names up itself
@@ -76,8 +76,9 @@ def check(url: str) -> None:
 def notify(url: str, *, subject: str, text: str, networks: Sequence[str] = (), timeout_s: float = TOTAL_S) -> None:
     """Send one notice from a process of its own. `networks` are the inner networks that may be reached.
 
-    Raises DeliveryProblem where it did not arrive within `timeout_s`. After a second try the receiver may see the
-    notice twice, since these services recognise no repetition.
+    Raises DeliveryProblem where the service did not take the notice within `timeout_s`, and a permanent one for an
+    address that is not allowed. After a second try the receiver may see the notice twice, because these services do not
+    recognise repetitions.
     """
     address = build_address(url)
     scheme = address.partition(":")[0]
@@ -97,12 +98,12 @@ def notify(url: str, *, subject: str, text: str, networks: Sequence[str] = (), t
 
 
 def defuse(text: str) -> str:
-    """Change what services would take for a command, such as `<!channel>`, `@everyone` or a link, into mere text."""
+    """Replace `<` and `>`, and break up `@…`, so that services read no mention, command or link in the text."""
     return text.replace("<", "‹").replace(">", "›").replace("@", f"@{WORD_JOINER}")
 
 
 def _raise_problem(output: str, scheme: str) -> None:
-    """Raise the DeliveryProblem that the process printed, if it did."""
+    """Raise the DeliveryProblem that the process printed, or one for an answer that cannot be read."""
     try:
         answer = json.loads(output.strip().splitlines()[-1])
     except (ValueError, IndexError):
@@ -136,7 +137,7 @@ def build_address(url: str) -> str:
 
 
 def _parse_query(query: str) -> dict[str, str]:
-    """Parse a query as apprise does: `;` separates like `&`, and the last of equal names (in lower case) counts."""
+    # as apprise does: `;` separates like `&`, and the last of equal names (in lower case) counts
     pairs = (pair.partition("=") for pair in query.replace(";", "&").split("&") if pair)
     return {unquote(name).strip().lower(): unquote(value).strip() for name, _, value in pairs}
 

@@ -13,7 +13,7 @@ from farm.base.refusals import Invalid
 
 
 def check(address: str) -> None:
-    """Check a mail address. Raises Invalid where it is none, or where this farm is not set up to send mail."""
+    """Check a mail address. Raises Invalid where it is malformed, or where this farm is not set up to send mail."""
     if not settings.HAS_MAIL:
         raise Invalid(
             "This farm is not set up to send mail.", code="no_mail", hint="Set ONNXFARM_MAIL_URL, see docs/watch.md."
@@ -25,7 +25,10 @@ def check(address: str) -> None:
 
 
 def send(message: Message, address: str) -> None:
-    """Send one mail. Raises DeliveryProblem, which is permanent where the server refuses the address for good."""
+    """Send one mail.
+
+    Raises DeliveryProblem, which is permanent where the server refuses the address with a 5xx status.
+    """
     headers = {"Message-ID": f"<{message.id}@{DNS_NAME}>", "Auto-Submitted": "auto-generated"}
     mail = EmailMessage(subject=" ".join(message.subject.split()), body=message.text, to=[address], headers=headers)
     try:

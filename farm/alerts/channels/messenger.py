@@ -45,7 +45,7 @@ def send(url: str, *, subject: str, text: str, pins: Pins) -> None:
 
 
 def main() -> int:
-    """Read the order from the input, send the notice, print the answer, and return 0."""
+    """Read the order from the input, send the notice, print the answer, and return 0, also where sending failed."""
     order = json.load(sys.stdin)
     problem: DeliveryProblem | None = None
     try:

@@ -23,7 +23,11 @@ _NEVER = (
 
 
 class Pins:
-    """The addresses that this process may connect to. `problem` says why the last name was refused or not found."""
+    """The addresses that this process may connect to.
+
+    `problem` is the reason why the last refused name was refused or not found; None before any was. `pin_process`
+    replaces `socket.getaddrinfo` and adds an audit hook, both for the rest of the process.
+    """
 
     def __init__(self, networks: Sequence[str] = (), *, lookup: LookUp | None = None) -> None:
         self._networks = networks
@@ -63,7 +67,7 @@ class Pins:
             raise PermissionError(f"{details[1]!r} was not looked up by name and judged.")
 
     def _is_pinned(self, socket_address: object) -> bool:
-        """`socket_address` is a tuple that begins with the host, or the path of a socket of this machine."""
+        """Say whether the process may connect: `socket_address` is a tuple with the host first, or the path of a socket."""
         if not isinstance(socket_address, tuple) or not socket_address:
             return False
         try:

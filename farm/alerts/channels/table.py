@@ -16,7 +16,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
 def _check_entry(entry: ChannelKind, earlier: Sequence[ChannelKind]) -> ChannelKind:
-    """Check a kind that a package brings; return it with a `shown` that hides the address instead of raising."""
+    """Check a kind that a package brings, and return it with a `shown` that never raises but hides the address."""
     raise_first_problem(_list_faults(entry, taken_names=[kind.name for kind in (*OWN, *earlier)]))
 
     def show_or_hide(target: str) -> str:
@@ -49,7 +49,7 @@ KINDS: Mapping[str, ChannelKind] = {kind.name: kind for kind in (*OWN, *GROUP.lo
 
 
 def find_kind(name: str) -> ChannelKind:
-    """Find a kind by its name. Where its package is not installed, return one whose functions raise DeliveryProblem."""
+    """Find a kind by its name. For an unknown name, return a kind whose `check` and `send` raise DeliveryProblem."""
 
     def refuse(*_: object) -> None:
         raise DeliveryProblem(f"No channel of the kind “{name}” is installed here: install the package that brings it.")

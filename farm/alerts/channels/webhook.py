@@ -29,7 +29,11 @@ _RETRIED = (408, 409, 425, 429)
 
 
 def check(url: str) -> None:
-    """Check the form of a webhook's address. Raises a permanent DeliveryProblem."""
+    """Check the form of a webhook's address; its host is not looked up.
+
+    Raises a permanent DeliveryProblem for an address that cannot be used, and for http:// where the farm's settings
+    list no inner networks.
+    """
     if not parse_webhook_url(url).is_tls and not settings.WEBHOOK_NETWORKS:
         raise DeliveryProblem(
             "A webhook's address starts with https://; http:// reaches only the inner networks that this farm's "
@@ -39,7 +43,7 @@ def check(url: str) -> None:
 
 
 def send(message: Message, url: str) -> None:
-    """Post the signed payload. Raises DeliveryProblem."""
+    """Post the payload of a message as JSON, signed with its secret. Raises DeliveryProblem unless it is accepted."""
     body = json.dumps(message.payload, ensure_ascii=False, separators=(",", ":"))
     headers = sign_headers(body, message_id=message.id, secret=message.secret)
     post(url, body.encode(), headers=headers)
@@ -68,7 +72,7 @@ def post(
 
 
 def sign_headers(body: str, *, message_id: str, secret: str) -> dict[str, str]:
-    """Return the headers by which a receiver knows the message, its age and its sender."""
+    """Make the headers of a message, with its id, the time of now, and the signature of both and the body."""
     now = datetime.now(UTC)
     return {
         "content-type": "application/json",

@@ -1,4 +1,4 @@
-"""Changes that somebody must look at, what belongs to them, and their log."""
+"""Alerts with their symptoms, their log, and the investigations of their cause."""
 
 from typing import TYPE_CHECKING, Self
 
@@ -37,7 +37,11 @@ class AlertQuerySet(OwnedQuerySet["Alert"]):
 
 
 class Alert(models.Model):
-    """One level shift of one model, under the release that brought it; its symptoms name the series and nodes."""
+    """One level shift of a model between two releases, or two versions of the model; its symptoms name the series.
+
+    `distribution` is VERSIONS where the alert compares two versions of the model (`is_of_versions`). An alert without a
+    `node` says that the farm could not measure.
+    """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="alerts")
     watch = models.ForeignKey(Watch, models.CASCADE, related_name="alerts")
@@ -88,7 +92,7 @@ class Alert(models.Model):
 
     @property
     def since_phrase(self) -> str:
-        """When the shift began: “since 1.31.0” where bisection found it, or “between 1.30.0 and 1.31.0”."""
+        """When the shift began, in words: “since 1.31.0” where bisection found it, or “between 1.30.0 and 1.31.0”."""
         bounds = {"good": self.last_good or self.good, "bad": self.earliest_bad or self.bad}
         return titles.format_since(self.distribution, **bounds, first_bad=self.first_bad)
 
@@ -104,12 +108,16 @@ class Alert(models.Model):
 
     @property
     def nodes(self) -> list[str]:
-        """The nodes that show the shift, the one where it was found first in front."""
+        """The nodes that show the shift: the one where it was found first, then the others by name; [] without any."""
         names = [self.node, *sorted(symptom.node for symptom in self.symptoms.all())]
         return [name for name in dict.fromkeys(names) if name]
 
     def symptoms_by_weight(self) -> "list[Symptom]":
-        """Sort its symptoms: those still there first, then those on its first node, the gravest kind, the largest."""
+        """Return all symptoms of the alert, the weightiest first.
+
+        Unresolved symptoms come before resolved ones, then those on the alert's own node, then the graver kind, then
+        the larger size.
+        """
 
         def weight(symptom: "Symptom") -> tuple[bool, bool, int, float]:
             is_elsewhere = symptom.node != self.node
@@ -124,7 +132,6 @@ class Alert(models.Model):
 
     @property
     def changed_packages(self) -> tuple[str, ...]:
-        """The packages whose versions differ between good and bad."""
         good, bad = (Runtime(distribution=self.distribution, version=version) for version in (self.good, self.bad))
         return pairs.moved_packages(good, bad)
 
@@ -136,9 +143,9 @@ class Alert(models.Model):
         return AlertEvent.objects.create(alert=self, kind=kind, text=text[:2000], actor=actor, facts=facts)
 
     def change(self, state: AlertState, **changes: object) -> bool:
-        """Move to a state by an arrow of ALERT_ARROWS, and write `changes` too, in one conditional UPDATE.
+        """Move the alert to a state, and write the columns `changes` too, in one conditional UPDATE. Log nothing.
 
-        Return False where no arrow leads there from its state.
+        Return False, with nothing written, where ALERT_ARROWS does not allow that move from the state in the database.
         """
         rows = Alert.objects.filter(pk=self.pk, state__in=ALERT_ARROWS[state])
         if not rows.update(state=state, changed_at=timezone.now(), **changes):
@@ -179,7 +186,7 @@ class Symptom(models.Model):
 
 
 class AlertEvent(models.Model):
-    """One line of an alert's log; every change of state writes one. Some kinds are sent to channels."""
+    """One line of an alert's log; the services write one for every change of state. Some kinds go to channels."""
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="events")
     kind = models.CharField(max_length=12, choices=AlertEventKind.choices)
@@ -196,7 +203,7 @@ class AlertEvent(models.Model):
 
 
 class Investigation(StatefulModel):
-    """A search for an alert's first bad release, or for what undoes the change. Each step is one run."""
+    """A search for an alert's first bad release, or for session options that undo the change. Each step is one run."""
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="investigations")
     kind = models.CharField(max_length=12, choices=InvestigationKind.choices)

@@ -22,7 +22,7 @@ def new_salt() -> str:
 
 
 class Channel(models.Model):
-    """An address to which a team's messages are sent."""
+    """An address to which a team's messages are sent. `secret` signs them."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="channels")
     name = models.CharField(max_length=100)
@@ -49,7 +49,7 @@ class Channel(models.Model):
 
     @property
     def secret(self) -> str:
-        """The secret that signs its messages. A new salt, or a new secret key of the farm, changes it."""
+        # a new salt, or a new secret key of the farm, changes the secret
         secret = salted_hmac("farm.alerts.webhook", self.salt, algorithm="sha256").digest()
         return "whsec_" + base64.b64encode(secret).decode()
 

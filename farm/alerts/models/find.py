@@ -1,4 +1,4 @@
-"""A race for the settings to ship, on one kind of hardware."""
+"""Races that search for the settings to ship, each on one kind of hardware."""
 
 from django.conf import settings
 from django.db import models
@@ -16,9 +16,10 @@ class FindQuerySet(OwnedQuerySet["Find"]):
 
 
 class Find(StatefulModel):
-    """One race, which the tick drives: each block is a run.
+    """One race on one kind of hardware. The tick advances it; each block of the race is one run.
 
-    Races for several kinds of hardware that were asked for together are rows of their own.
+    A search on several kinds of hardware has one row for each. `is_open`: the race is neither answered, failed nor
+    cancelled.
     """
 
     version = models.ForeignKey("registry.Version", models.CASCADE, related_name="finds")
@@ -55,5 +56,5 @@ class Find(StatefulModel):
 
     @property
     def minutes(self) -> float:
-        """Node minutes of the steps so far."""
+        """How many minutes the finished steps took on nodes; a step that reused an earlier run took 0."""
         return float(sum(step["minutes"] for step in self.steps))

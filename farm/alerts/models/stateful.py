@@ -10,9 +10,9 @@ class StatefulModel(models.Model):
         abstract = True
 
     def move(self, state: str, *, was: str, **changes: object) -> bool:
-        """Move from the state `was` to `state`, and write `changes` too, in one conditional UPDATE.
+        """Move from the state `was` to `state`, and write the columns `changes` too, in one conditional UPDATE.
 
-        Return False where the row was not in that state any more.
+        Return False, with nothing written, where the row in the database is not in the state `was` any more.
         """
         changes["state"] = state
         moved = type(self)._default_manager.filter(pk=self.pk, **{"state": was}).update(**changes)

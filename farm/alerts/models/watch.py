@@ -17,9 +17,10 @@ class WatchQuerySet(OwnedQuerySet["Watch"]):
 
 
 class Watch(models.Model):
-    """Watched models or a label × matrix × hardware × rule × triggers × pinned reference release.
+    """An order to measure models again whenever a release, a version or the schedule gives a cause.
 
-    `matrix` has no runtime axis, which each round sets: the reference, the release measured before, the new one.
+    `matrix` has no runtime axis. Each round adds the releases to measure: the pinned reference, the release that was
+    measured before, and the new one.
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="watches")
@@ -41,7 +42,7 @@ class Watch(models.Model):
     # five fields of cron in UTC; empty: no schedule
     schedule = models.CharField(max_length=100, blank=True, default="")
     next_at = models.DateTimeField(null=True, blank=True)
-    # versions uploaded up to this one were there before the watch, or have had their round
+    # the largest id of a version that needs no new round: it is older than the watch, or was looked at
     seen_version = models.PositiveBigIntegerField(default=0)
     channels = models.ManyToManyField("alerts.Channel", related_name="watches", blank=True)
     # why the last round could not be started, in one sentence
@@ -65,14 +66,18 @@ class Watch(models.Model):
 
 
 class WatchRound(StatefulModel):
-    """One measurement of one version for a watch: its run, and the run that confirms its findings."""
+    """One measurement of one version for a watch: its run, and the run that confirms its findings.
+
+    A round with a `base` compares two versions of the model; its `distribution` is then VERSIONS, which names no
+    package.
+    """
 
     watch = models.ForeignKey(Watch, models.CASCADE, related_name="rounds")
     version = models.ForeignKey(Version, models.CASCADE, related_name="watch_rounds")
     # the version that `version` is compared with; None where two releases are compared
     base = models.ForeignKey(Version, models.CASCADE, null=True, blank=True, related_name="+")
     cause = models.CharField(max_length=10, choices=Cause.choices)
-    # names the cause: the same release, version or hour starts one round only
+    # identifies the cause, so that the same release, version or scheduled minute opens one round only
     key = models.CharField(max_length=100)
     # the releases that are compared, or with `base` the numbers of the two versions
     old = models.CharField(max_length=32)
@@ -85,7 +90,7 @@ class WatchRound(StatefulModel):
     confirming = models.ForeignKey("runs.Run", models.SET_NULL, null=True, blank=True, related_name="+")
     # whether more rounds of the last run were ordered, because something stayed undecided
     is_extended = models.BooleanField(default=False)
-    # what waits for its confirmation: farm.rules.changes.watch_rounds.Finding
+    # findings that wait for their confirmation, as farm.rules.changes.watch_rounds.Finding
     findings = models.JSONField(default=list)
     sentence = models.CharField(max_length=2000, blank=True, default="")
     compared = models.PositiveIntegerField(default=0)
@@ -107,22 +112,22 @@ class WatchRound(StatefulModel):
 
     @property
     def step(self) -> str:
-        """What is compared, as `1.29.0 → 1.31.1` or `version 1 → version 2`."""
+        """The two sides in words, as `1.29.0 → 1.31.1` or `version 1 → version 2`."""
         noun = "" if self.base_id is None else f"{VERSIONS} "
         return f"{noun}{self.old} → {noun}{self.new}"
 
     @property
     def sides(self) -> tuple[Runtime, Runtime] | tuple[str, str]:
-        """What is compared: two releases, or two versions of the model by their names in a document."""
+        """The old and the new side: two releases, or two versions of the model by their names in a document."""
         if self.base is not None:
             return str(self.base), str(self.version)
         return self.watch.runtime(self.old), self.watch.runtime(self.new)
 
 
 class Point(models.Model):
-    """One value of a long series: a release measured in one block with the pinned reference, as a ratio to it.
+    """One value of a long series: the ratio of a release to the pinned reference, both measured in the same block.
 
-    `metrics` has further metrics as [ratio, low, high] by name; null in old rounds, and where there are none.
+    `metrics` maps further metrics to [ratio, low, high]; it is null where there are none, and in old rounds.
     """
 
     round = models.ForeignKey(WatchRound, models.CASCADE, related_name="points")
@@ -176,7 +181,10 @@ class Release(models.Model):
 
 
 class IndexLook(models.Model):
-    """When the package index was last asked for a distribution, and why that failed, in one sentence."""
+    """When the package index was last asked for a distribution, and why that failed, in one sentence.
+
+    `distribution` is followed by `@NAME` where an added index of that name was asked.
+    """
 
     distribution = models.CharField(max_length=64, unique=True)
     looked_at = models.DateTimeField(null=True)

@@ -1,4 +1,7 @@
-"""Alerts and watches as people find them. Everything a person sees goes through `visible_to`."""
+"""Reads watches, rounds, points and alerts. `visible_to` leaves out the rows that the user may not see.
+
+Watches are sorted by name, rounds and alerts from the newest to the oldest, and points from the oldest to the newest.
+"""
 
 from datetime import datetime
 
@@ -33,13 +36,13 @@ def rounds_of(watch: Watch) -> QuerySet[WatchRound]:
 
 
 def add_has_begun(rounds: QuerySet[WatchRound]) -> QuerySet[WatchRound]:
-    """Annotate rounds with `has_begun`: whether any block of the round's run was given to a node."""
+    """Annotate rounds with `has_begun`: whether any block of the round's first run was given to a node."""
     begun = Block.objects.filter(run=OuterRef("run")).exclude(state__in=(BlockState.WAITING, BlockState.QUEUED))
     return rounds.annotate(has_begun=Exists(begun))
 
 
 def rounds_judged(team: Team, *, since: datetime) -> QuerySet[WatchRound]:
-    """Return the rounds of a team's watches that were judged since a moment, the newest first."""
+    """Return the rounds of a team's watches that were judged at `since` or later, the last judged first."""
     rows = WatchRound.objects.filter(watch__team=team, state=RoundState.JUDGED, judged_at__gte=since)
     related = rows.select_related("version__model", "watch").order_by("-judged_at")
     return related.defer("version__inspection", "version__problem", "watch__matrix")

@@ -14,8 +14,9 @@ from farm.rules.presenting.badge import Tone
 from farm.rules.runtimes.order import is_downgrade
 from farm.rules.wording.numbers import counted
 
+# characters of a badge's key
 KEY_SIGNS = 32
-# how many rounds are searched for the newest one that did not measure an older candidate
+# how many of the newest rounds are searched for a round whose candidate is newer than its baseline
 NEWEST_ROUNDS = 20
 _TONES: dict[str, tuple[Tone, str]] = {
     RoundOutcome.QUIET: ("good", "{} as before"),
@@ -39,10 +40,10 @@ class ModelStatus(NamedTuple):
 
 
 def describe_model_status(model: Model) -> ModelStatus:
-    """Describe a model's open alerts; without any, its newest round that was judged or waits for confirmation.
+    """Describe a model's unsettled alerts; without any, its newest round that was judged or waits for confirmation.
 
-    Alerts and rounds whose candidate is older than their baseline do not count. Neither do rounds that compare versions
-    of the model. Only the NEWEST_ROUNDS newest rounds are looked at.
+    Acknowledged and snoozed alerts count too. Alerts and rounds whose candidate is older than their baseline do not
+    count, nor do rounds that compare versions of the model. Only the NEWEST_ROUNDS newest rounds are searched.
     """
     rows = Alert.objects.open_or_acknowledged().filter(model=model).prefetch_related("symptoms").order_by("-pk")
     alerts = [alert for alert in rows if not is_downgrade(alert.good, alert.bad)]
@@ -63,19 +64,19 @@ def describe_model_status(model: Model) -> ModelStatus:
         return ModelStatus("onnxfarm", "no result yet" if watches_of_model(model) else "not watched yet", "unknown")
     if last.state == RoundState.CONFIRMING:
         return ModelStatus(last.watch.distribution, f"{last.new} to be confirmed", "unsure")
-    # where the farm could not measure, the badge says nothing bad of the model
+    # a round that the farm could not measure must not look like a fault of the model
     is_infra = Alert.objects.filter(model=model, state=AlertState.INFRA, round=last).exists()
     tone, text = _TONES[RoundOutcome.INFRA if is_infra else RoundOutcome(last.outcome)]
     return ModelStatus(last.watch.distribution, text.format(last.new), tone)
 
 
 def badge_key(model_id: int) -> str:
-    """Make the key with which anybody may see a model's badge. Only the farm can make it."""
+    """Derive the key in the address of a model's badge, by which anybody may see it, from the farm's secret key."""
     return salted_hmac("farm.alerts.badge", str(model_id), algorithm="sha256").hexdigest()[:KEY_SIGNS]
 
 
 def find_badge_model(model_id: int, key: str) -> Model:
-    """Return the model of a badge. Raises Missing for a wrong key, with the same words as for an unknown model."""
+    """Return the model of a badge. Raises Missing, with the same text, for an unknown model and for a wrong key."""
     model = Model.objects.filter(pk=model_id).first()
     if model is None or not constant_time_compare(key, badge_key(model_id)):
         raise Missing("There is no such badge.", hint="A model's own is named at /api/v1/models/‹number›/badge.")

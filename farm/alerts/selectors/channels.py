@@ -1,4 +1,8 @@
-"""The channels that a person may see, with their kinds, and how many of their messages arrived."""
+"""Reads channels, their kinds, and their messages.
+
+Channels are sorted by name and messages from the newest to the oldest. `shown_target` is an address without its
+secrets. `kind` and `kinds` include the kinds that installed packages bring.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -46,14 +50,17 @@ class Tally:
 
     sent: int = 0
     waiting: int = 0
-    # for good
+    # messages that are not tried again
     failed: int = 0
     # why the last one failed
     problem: str = ""
 
 
 def count_deliveries(channels: Iterable[Channel]) -> dict[int, Tally]:
-    """Count the messages of each channel that has any, by the channel's number. Two queries."""
+    """Map the id of each channel that has messages to their counts, in two queries.
+
+    Messages that are being sent count as waiting.
+    """
     rows = Delivery.objects.filter(channel__in=list(channels)).order_by()
     failed = Q(state=DeliveryState.FAILED)
     counts = rows.values("channel").annotate(

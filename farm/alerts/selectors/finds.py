@@ -1,4 +1,4 @@
-"""Searches for the settings to ship: those that a person may see, and the common result of their races."""
+"""Reads searches for the settings to ship. A search is one race for each kind of hardware; its first race names it."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,8 @@ from farm.runs.selectors.outlooks import outlook_without_forecast
 class RaceSummary:
     """The races of a search, beginning with the first, and their common result.
 
-    `everywhere` is the setting to use on all hardware; None where there is none.
+    `everywhere` is the setting to use on all hardware; None where there is none, and for a single race. `is_open`: any
+    of the races goes on.
     """
 
     races: list[Find]
@@ -40,6 +41,7 @@ def find_first_race(user: Anyone, find_id: int) -> Find:
 
 
 def find_newest_search_with_answer(version_id: int) -> Find | None:
+    """Find the newest search whose first race has an answer, which may be the best so far of a race that goes on."""
     rows = Find.objects.filter(version=version_id, first=None).exclude(answer=None)
     return rows.order_by("-pk").first()
 
@@ -50,7 +52,7 @@ def list_races(first: Find) -> list[Find]:
 
 
 def describe_progress(race: Find) -> str:
-    """Say what an open race measures now, and why it waits if it does; empty for a race that is over."""
+    """Say what an open race measures now, and why its run waits, if it does; empty where the race is over."""
     if race.run_id is None:
         return "waiting for its next run" if race.is_open else ""
     title, wait = (race.asked or {}).get("title", ""), outlook_without_forecast(race.run_id).idle_reason
@@ -58,15 +60,15 @@ def describe_progress(race: Find) -> str:
 
 
 def find_last_run(race: Find) -> Run | None:
-    """Return the run of a race's last step; None before the first step, or where the run was removed."""
+    """Return the run of a race's last finished step; None before the first step, or where the run was removed."""
     return Run.objects.filter(pk=race.steps[-1]["run"]).first() if race.steps else None
 
 
 def summarise_races(first: Find) -> RaceSummary:
-    """Return the races of a search with its sentence.
+    """Return the races of a search with a sentence about all of them.
 
-    The sentence of a single race is its own. Several races have a common one once all have an answer, and an empty one
-    before.
+    A search with a single race has the sentence of that race. With several races the sentence is empty until all are
+    over with an answer.
     """
     races = list_races(first)
     answers = [Found.model_validate(race.answer) for race in races if race.answer is not None]

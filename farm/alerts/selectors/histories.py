@@ -25,6 +25,8 @@ class IndexEntry(NamedTuple):
 
 
 class RaisedAlert(NamedTuple):
+    """An alert in a history: its id, the name of its model, and its state."""
+
     pk: int
     model: str
     state: str
@@ -37,7 +39,7 @@ class History:
     index_entries: Mapping[str, IndexEntry]
     # how many rounds had each outcome
     outcomes: Mapping[str, Mapping[str, int]]
-    # alerts about a change that was measured with the version, or that began with it
+    # alerts whose change was measured with the version or began with it, the newest first
     alerts: Mapping[str, Sequence[RaisedAlert]]
     # the active ones, the oldest first
     watches: Sequence[Watch]
@@ -46,8 +48,8 @@ class History:
 def read_history(user: Anyone, distribution: str) -> History:
     """Read the history of a distribution as far as the user may see it.
 
-    At most ALERTS alerts, the newest, and WATCHES active watches are read; rounds that compare versions of a model do
-    not count.
+    It has the ALERTS newest alerts and the WATCHES oldest active watches. Outcomes are of judged rounds, without those
+    that compare versions of a model. The index's entries are the same for every user.
     """
     releases = Release.objects.filter(distribution=distribution)
     rounds = WatchRound.objects.filter(

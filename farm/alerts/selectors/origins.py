@@ -55,7 +55,10 @@ def explain_origin(run: Run) -> Origin | None:
 
 
 def confirmed_leads(runs_of_watches: Iterable[int]) -> dict[int, KeyResult]:
-    """Map runs whose finding was confirmed to the headline's figures of the run that confirmed it. One query."""
+    """Map the ids of runs whose round ended with a confirmed alert to the main figures of the run that confirmed it.
+
+    Other runs are left out. One query.
+    """
     rows = WatchRound.objects.filter(run__in=list(runs_of_watches), outcome=RoundOutcome.ALERT).order_by("pk")
     confirmed = rows.exclude(confirming__lead=None).values_list("run", "confirming__lead")
     return {run: KeyResult.model_validate(lead) for run, lead in confirmed}
@@ -72,9 +75,9 @@ def _explain_search(run: Run) -> Origin:
 
 
 def list_graph_changes(symptom: Symptom) -> list[str]:
-    """List in sentences, the most important first, how the graphs that ran on the two sides differ.
+    """List in sentences, the most important first, how the executed graphs of a symptom's two sides differ.
 
-    Empty where the run was removed or traced neither side.
+    Empty where the run or one of the two cells was removed, or where the run did not trace them.
     """
     if symptom.run is None:
         return []
@@ -88,14 +91,14 @@ def list_graph_changes(symptom: Symptom) -> list[str]:
 
 
 def activity_of_search(search: Investigation) -> str:
-    """Return the state of a search or, while its run goes on, the state of that run as lists show it."""
+    """Return the state of a search as text or, while its run goes on, the state of that run as lists show it."""
     if search.state != InvestigationState.MEASURING or search.run is None or search.run.state == RunState.FINISHED:
         return str(search.state)
     return shown_states([search.run])[search.run.pk]
 
 
 def describe_search(search: Investigation) -> str:
-    """Return the answer of a search in a sentence, or else how far it is."""
+    """Return the result of a search that is over in a sentence, or else how far the search is."""
     if search.sentence:
         return search.sentence
     measured = f"{counted(len(search.steps), 'step')} measured"

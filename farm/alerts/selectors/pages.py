@@ -1,4 +1,7 @@
-"""Reads what only pages need: lists of alerts, long series of watches, and the current rounds of each watch."""
+"""Reads what only pages need: lists of alerts, long series of watches, and the current rounds of each watch.
+
+Functions that take a `user` leave out what the user may not see. All others take rows that the caller may read.
+"""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -25,7 +28,10 @@ ValueRow = tuple[int, int, str, str, str, str, str, str, float, Bound, Bound, st
 
 
 class NewReleases(NamedTuple):
-    """The releases of a distribution that are new: how many, the greatest version by its text, when the last came."""
+    """The new releases of a distribution: how many there are, one of their versions, and when the last one was seen.
+
+    `version` is the largest one when versions are compared as texts.
+    """
 
     distribution: str
     release_count: int
@@ -60,6 +66,7 @@ _POINT = (
 # the lists of alerts; `open` has those that somebody has to look at now
 LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")
 
+# kinds of changes of latency, the main figure
 HEADLINES = [key for key, kind in KINDS.items() if kind.is_headline]
 # figures of a symptom's comparison, as lists show them
 FIGURES = {"ratio": "ratio", "low": "ci_low", "high": "ci_high", "level": "ci_level", "rounds": "rounds"}
@@ -79,13 +86,16 @@ def _make_list_filters() -> dict[str, Q]:
 
 
 def list_alerts(user: Anyone, list_name: str, *, since: datetime | None = None) -> QuerySet[Alert]:
-    """List the alerts in one of LISTS, newest first; with `since` only those opened from then on."""
+    """List the alerts in one of LISTS, newest first; with `since` only those opened then or later.
+
+    Raises KeyError for another `list_name`.
+    """
     listed = alerts_visible_to(user).filter(_make_list_filters()[list_name], _filter_opened(since))
     return _defer_large_columns(listed)
 
 
 def _defer_large_columns(rows: QuerySet[Alert]) -> QuerySet[Alert]:
-    """Leave out the large columns that lists do not show: inspections, matrices, evidence except for its figures."""
+    """Defer the large columns that lists do not show: inspections, matrices, and comparisons except for FIGURES."""
     figures = {name: KeyTransform(key, "comparison") for name, key in FIGURES.items()}
     symptoms = Prefetch("symptoms", Symptom.objects.defer("comparison").annotate(**figures))
     deferred = rows.defer("version__inspection", "version__problem", "watch__matrix")
@@ -93,9 +103,9 @@ def _defer_large_columns(rows: QuerySet[Alert]) -> QuerySet[Alert]:
 
 
 def add_sizes(alerts: QuerySet[Alert]) -> QuerySet[Alert]:
-    """Annotate alerts with `largest`, the largest slowdown of latency among their symptoms, to sort by.
+    """Annotate alerts with `largest`, the largest size among their symptoms of the kinds in HEADLINES, to sort by.
 
-    It is None for an alert without such a symptom.
+    `largest` is None for an alert without such a symptom. Resolved symptoms count too.
     """
     slower = Symptom.objects.filter(alert=OuterRef("pk"), kind__in=HEADLINES).order_by().values("alert")
     return alerts.annotate(largest=Subquery(slower.annotate(size_of=Max("size")).values("size_of")))
@@ -106,7 +116,7 @@ def alert_ids_with_symptom(kind: str) -> QuerySet[Symptom, int]:
 
 
 def count_open_alerts(user: Anyone) -> int:
-    """Count the open alerts that nobody has acknowledged or snoozed."""
+    """Count the alerts that are open and neither acknowledged nor snoozed."""
     return Alert.objects.visible_to(user).filter(_make_list_filters()["open"], state=AlertState.OPEN).count()
 
 
@@ -115,7 +125,10 @@ def _filter_opened(since: datetime | None) -> Q:
 
 
 def count_alerts_by_list(user: Anyone, *, since: datetime | None = None) -> dict[str, int]:
-    """Count the alerts in each of LISTS, and those of `open` that somebody acknowledged, in one query."""
+    """Count the alerts in each of LISTS in one query; `acknowledged` counts those in the list `open` that somebody has.
+
+    With `since`, only alerts opened then or later count.
+    """
     conditions = _make_list_filters()
     conditions["acknowledged"] = conditions["open"] & Q(state=AlertState.ACKNOWLEDGED)
     counts = {name: Count("pk", filter=condition) for name, condition in conditions.items() if name != "all"}
@@ -148,8 +161,8 @@ def open_alerts_by_watch(watches: Iterable[Watch]) -> dict[int, list[str]]:
 def last_rounds(watches: Iterable[Watch]) -> dict[int, list[WatchRound]]:
     """Map each watch's id to the rounds of its current cause, one for each model, in two queries.
 
-    The current cause is the one with an open round, the most advanced one of several, or else the one that was judged
-    last. Watches without rounds are left out.
+    The current cause has an open round. If several have one, it is the one whose round is the most advanced; if none
+    has, it is the one that was judged last. Watches without rounds are left out.
     """
     # sorted by name, the states are in reverse order of time: confirming, measuring, waiting
     order = (F("judged_at").desc(nulls_first=True), "state", "pk")
@@ -166,39 +179,44 @@ def last_rounds(watches: Iterable[Watch]) -> dict[int, list[WatchRound]]:
 
 
 def count_watching(user: Anyone) -> tuple[int, int]:
-    """Count the active watches that the user may see, and their rounds that a fresh block has yet to confirm."""
+    """Return how many active watches the user may see, and how many of their rounds wait for their confirmation."""
     watches = Watch.objects.visible_to(user).filter(is_active=True)
     confirming = WatchRound.objects.filter(watch__in=watches.order_by(), state=RoundState.CONFIRMING)
     return watches.count(), confirming.count()
 
 
 def list_index_looks() -> dict[str, tuple[datetime | None, str]]:
-    """Map each distribution to when the package index was last asked for it, and why that failed (empty: it did not).
+    """Map each distribution to the time when the package index was last asked for it, and the problem it had then.
 
-    The time is None where the index was not asked yet.
+    The time is None where the index was not asked yet. The problem is empty where it answered. The key is
+    `distribution@NAME` for an added index of that name.
     """
     rows = IndexLook.objects.values_list("distribution", "looked_at", "problem")
     return {name: (looked_at, problem) for name, looked_at, problem in rows}
 
 
 def points(watch: Watch, **filters: object) -> QuerySet[Point, PointRow]:
-    """Return the values of a watch's long series as plain rows, the oldest first."""
+    """Return the values of a watch's long series as plain rows, the oldest first. `filters` are Django lookups."""
     return watch.points.filter(**filters).order_by("pk").values_list(*_POINT)
 
 
 def list_points_of_metric(watch: Watch, metric: str) -> list[PointRow]:
-    """Return the values that have a further metric as plain rows, with the metric's ratio, low and high."""
+    """Return the values that have a further metric as plain rows, with that metric's ratio, low and high.
+
+    The oldest is first; values without the metric are left out.
+    """
     rows = watch.points.filter(metrics__has_key=metric).order_by("pk").values_list(*_POINT, "metrics")
     return [(*row[:5], *row[-1][metric], *row[8:-1]) for row in rows]
 
 
 def list_further_metrics(watch: Watch) -> list[str]:
+    """List by name the further metrics of the watch's newest value; metrics of older values are left out."""
     newest = watch.points.order_by("-pk").values_list("metrics", flat=True).first()
     return sorted(newest or ())
 
 
 def count_points(watch: Watch) -> tuple[int, int]:
-    """Count the values of the watch's long series; return with it the id of the newest, 0 for none."""
+    """Return how many values the watch's long series have, and the id of the newest one (0 where there is none)."""
     points = watch.points.aggregate(count=Count("pk"), last=Max("pk"))
     return points["count"], points["last"] or 0
 
@@ -211,7 +229,7 @@ def first_with_points(watches: Iterable[Watch]) -> Watch | None:
 
 
 def fingerprint_points() -> tuple[object, ...]:
-    """Return values that change whenever a long series gets a value or is removed, to tell whether a page is stale."""
+    """Return values that change whenever a series gets a value or a watch is removed, to tell if a page is stale."""
     newest = Point.objects.order_by("-pk").values_list("pk", "at").first() or ()
     return (*newest, Watch.objects.count())
 
@@ -219,7 +237,7 @@ def fingerprint_points() -> tuple[object, ...]:
 def newest_values(models: Iterable[int], *, limit: int) -> QuerySet[Point, ValueRow]:
     """Return the last `limit` values of every long series of these models (by id) as plain rows, the oldest first.
 
-    Only the values of each round's new release are among them.
+    Values of other releases than the new one of their round are left out.
     """
     new = Concat("watch__distribution", Value("=="), "round__new")
     place = Window(
@@ -233,9 +251,9 @@ def newest_values(models: Iterable[int], *, limit: int) -> QuerySet[Point, Value
 
 
 def newest_by_release(watches: Iterable[Watch]) -> list[ReleaseRow]:
-    """List the last value of every long series of these watches on each release, in one query.
+    """List the last value of every long series of these watches on each release, the oldest first, in one query.
 
-    A series on two nodes has a value for each.
+    A series that two nodes measured has a value for each node.
     """
     points_of_watches = Point.objects.filter(watch__in=[watch.pk for watch in watches]).order_by()
     last = points_of_watches.values("watch", "series", "node", "runtime").annotate(last=Max("pk")).values("last")
@@ -246,15 +264,18 @@ def newest_by_release(watches: Iterable[Watch]) -> list[ReleaseRow]:
 
 
 def find_wrong_outputs(watches: Iterable[Watch]) -> set[tuple[int, str]]:
-    """Find the ids of models, with the releases, whose outputs are wrong by open alerts of these watches."""
+    """Return pairs of a model's id and a release, where open alerts of these watches say that outputs are wrong.
+
+    Acknowledged alerts count too.
+    """
     rows = Symptom.objects.filter(alert__watch__in=[watch.pk for watch in watches], kind=PARITY, resolved_in="")
     return set(rows.filter(alert__state__in=OPEN_ALERTS).values_list("alert__model", "alert__bad").order_by())
 
 
 def watches_of_model(model: Model) -> list[Watch]:
-    """Return the watches of a model, which name it or one of its labels, sorted by name.
+    """Return the watches that name the model or one of its labels, sorted by name, inactive ones too.
 
-    Watches that are switched off are among them. It does not check who may see the watches.
+    It does not check who may see the watches.
     """
     named = Q(watched=model)
     labelled = Q(team=model.team_id, label__in=[label for label in model.labels if label])
@@ -262,16 +283,16 @@ def watches_of_model(model: Model) -> list[Watch]:
 
 
 def find_free_name(team_id: int, name: str) -> str:
-    """Return the name, with a number appended where a watch of the team has it already."""
+    """Return the name, with the first free number from 2 on appended where a watch of the team has the name already."""
     taken_names = set(Watch.objects.filter(team=team_id, name__startswith=name).values_list("name", flat=True))
     candidates = chain([name], (f"{name}-{number}" for number in count(2)))
     return next(candidate for candidate in candidates if candidate not in taken_names)
 
 
 def find_watch_of_each(models: Iterable[Model]) -> dict[int, int]:
-    """Map the id of each watched model to the id of the oldest watch of it, in one query.
+    """Map the id of each watched model to the id of its oldest watch, active or not, in one query.
 
-    Models that no watch names, by themselves or by a label, are left out.
+    Models that no watch names, directly or by a label, are left out.
     """
     candidates = list(models)
     rows = Watch.objects.filter(Q(watched__in=candidates) | ~Q(label=""))
@@ -285,7 +306,7 @@ def find_watch_of_each(models: Iterable[Model]) -> dict[int, int]:
 
 
 def releases_since(moment: datetime) -> list[NewReleases]:
-    """List the distributions that have stable releases since a moment, by name."""
+    """List by name the distributions of which the index offers stable releases that were first seen since a moment."""
     releases = Release.objects.filter(seen_at__gte=moment, is_gone=False, is_prerelease=False)
     rows = releases.values("distribution").order_by("distribution")
     counted = rows.annotate(count=Count("pk"), last=Max("seen_at"), version=Max("version"))

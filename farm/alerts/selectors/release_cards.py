@@ -1,4 +1,4 @@
-"""Reads a release's report card: measurements beside an older release, alerts, and models still to be measured."""
+"""Reads the report card of a release: how it compares with an older one, its alerts, and models to be measured."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -41,7 +41,8 @@ from farm.runs.selectors.forecasts import Forecast
 from farm.runs.selectors.pages import MAX_OPEN, OPEN_RUNS
 from farm.runs.states import BlockState, RunReason, RunState
 
-# how many of the newest finished runs and rounds are searched, and how many runs are read of each model and in all
+# how many of the newest finished runs and of the newest rounds are searched, and how many runs are read of each model
+# and in all
 MAX_RUNS, MAX_ROUNDS, MAX_READ_OF_MODEL, MAX_READ = 200, 200, 4, 100
 MAX_CELLS, MAX_SYMPTOMS, MAX_MODELS = 3000, 500, 500
 SEARCHES = (RunReason.BISECTION, RunReason.WORK_AROUND, RunReason.FIND)
@@ -72,10 +73,11 @@ class OpenRun(NamedTuple):
 
 @dataclass(frozen=True)
 class ReleaseCard:
-    """The report card with what belongs to it.
+    """The report card of a release, and further facts for its page.
 
-    `others` are older versions that it can be compared with. `open` holds the models that are still to be measured.
-    They are forecast to be done at `ends_at`, or no earlier than `ends_at_least`; None where there is no forecast.
+    `others` are the older versions that the release can be compared with. `open` holds the models that are still to be
+    measured. They are forecast to be done at `ends_at`, or else no earlier than `ends_at_least`; both are None where
+    there is no forecast.
     """
 
     card: Card
@@ -102,11 +104,12 @@ class _Run(NamedTuple):
 
 
 def read_card(user: Anyone, distribution: str, version: str, *, against: str = "") -> ReleaseCard:
-    """Read a release's card as far as the user may see it.
+    """Read the report card of a release as far as the user may see it.
 
-    It is compared with the version `against` if both were measured together. Otherwise it is compared with the version
-    of an alert about the release, or else with the version that most models were measured with. The number of queries
-    does not depend on the number of models. Raises Missing for a release that this farm neither knows nor measured.
+    The release is compared with the version `against` if both were measured together. Otherwise it is compared with
+    the version of an alert about the release, or else with the version that most models were measured with. Without
+    any, `card.old` is None. The number of queries does not depend on the number of models. Raises Missing for a release
+    that this farm neither knows nor measured, or whose name cannot be read.
     """
     try:
         new = distributions.parse_runtime(f"{distribution}=={version}", allowed=settings.ALLOWED_PACKAGES)
@@ -172,9 +175,9 @@ def _list_runs(user: Anyone) -> QuerySet[Run]:
 
 
 def _find_runs_by_older(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> dict[str, list[_Run]]:
-    """Map each older version to the newest finished runs that measured it beside the release.
+    """Map each other version to the newest finished runs that measured it beside the release, the newest first.
 
-    A run that measures further rounds counts with its earlier result until they are done.
+    A run that was resumed to measure further rounds counts with its earlier result until they are done.
     """
     finished = _list_runs(user).filter(Q(state=RunState.FINISHED) | ~Q(resumed_at=None))
     groups = (finished.exclude(reason__in=SEARCHES), finished.filter(reason__in=SEARCHES))
@@ -198,7 +201,7 @@ def _read_measurements(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> d
         runs_by_model[run.model].append(run)
     read = {run.pk: run for model_runs in runs_by_model.values() for run in model_runs[:MAX_READ_OF_MODEL]}
     chosen = sorted(read, reverse=True)[:MAX_READ]
-    # sorted by run, so that no database walks its newest rows of all runs for these
+    # sorted by run, so that no database scans the newest rows of all runs
     cells: dict[int, list[Cell]] = defaultdict(list)
     documents = CellDocument.objects.filter(
         arm__cell__run__in=chosen,
@@ -213,7 +216,7 @@ def _read_measurements(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> d
         run__in=chosen, axis="runtime", baseline__cell__runtime=str(old), candidate__cell__runtime=str(new)
     )
     for number, verdict, body in both.order_by("-run").values_list("run", "verdict", "body")[:MAX_CELLS]:
-        # the verdict that holds across the run
+        # the row has the verdict across the whole run, which takes the place of the document's
         comparison = Comparison.model_validate_json(body).model_copy(update={"verdict": verdict})
         comparisons[number].append(comparison)
     measured: dict[ModelAndNode, list[MeasuredPair]] = defaultdict(list)
@@ -229,7 +232,7 @@ def _read_measurements(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> d
 def _read_raised_changes(
     user: Anyone, *, new: Runtime, since: Iterable[str]
 ) -> dict[str, dict[ModelAndNode, list[ConfirmedChange]]]:
-    """Read by older version, model and node the unresolved changes that alerts show up to the release, in one query."""
+    """Read the unresolved changes of alerts up to the release by older version, model and node, in one query."""
     alerts = Alert.objects.visible_to(user).filter(filter_alerts_about(new), model__removed_at=None)
     alerts = alerts.exclude(state__in=(AlertState.INVALID, AlertState.INFRA))
     ends = {name: KeyTransform(key, "comparison") for name, key in (("low", "ci_low"), ("high", "ci_high"))}
@@ -282,9 +285,9 @@ def _list_open_runs(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) ->
 
 
 def _group_by_node(runs: Iterable[OpenRun], forecast: Forecast) -> tuple[dict[int, dict[str, str]], dict[int, int]]:
-    """Group open runs by model and node, as `running` where a block was begun or `queued` where one may be measured.
+    """Return two maps: by model and node whether its block is `running` or `queued`, and by model a number of nodes.
 
-    Return by model also how many nodes may take a block.
+    `queued` nodes are those that may take a waiting block. The number counts the nodes that may take a block.
     """
     models = {open_run.run: open_run.model for open_run in runs if open_run.run is not None}
     begun = Block.objects.filter(run__in=models, state__in=(BlockState.LEASED, BlockState.REPORTED), node__isnull=False)
@@ -302,7 +305,7 @@ def _group_by_node(runs: Iterable[OpenRun], forecast: Forecast) -> tuple[dict[in
 def _forecast_end(runs: Iterable[OpenRun], forecast: Forecast) -> tuple[datetime | None, datetime | None]:
     """Forecast when all of these runs will have ended: return that time and None, or None and the earliest time.
 
-    Both are None where neither can be told.
+    Both are None without runs, and where any of the runs has no forecast or has not started.
     """
     ends_s: list[float] = []
     is_exact = True

@@ -28,10 +28,9 @@ MAX_BASELINES = 2
 
 
 def list_published(distribution: str, *, with_prereleases: bool = False) -> list[str]:
-    """List the versions that the package index offers, in release order.
+    """List the versions that the package index offers, the oldest first; yanked and removed ones are left out.
 
-    Before the index has answered, those of `onnxruntime` are taken from the farm's own table. Versions that the index
-    yanked or removed since are left out.
+    Before the index has answered for `onnxruntime`, the farm's own table of its releases is used.
     """
     rows = Release.objects.filter(distribution=distribution)
     offered = list(rows.filter(is_gone=False).values_list("version", flat=True))
@@ -42,7 +41,10 @@ def list_published(distribution: str, *, with_prereleases: bool = False) -> list
 
 
 def find_newest(distribution: str, *, reference: str, with_prereleases: bool = False) -> str | None:
-    """Find the newest published version, or None. Where the reference names two packages, the version names both."""
+    """Find the newest published version; None where there is none.
+
+    Where the reference names two packages, the version names both.
+    """
     versions = list_published(distribution, with_prereleases=with_prereleases)
     if not pairs.is_pair(reference) or not versions:
         return versions[-1] if versions else None
@@ -51,10 +53,10 @@ def find_newest(distribution: str, *, reference: str, with_prereleases: bool = F
 
 
 def list_between(distribution: str, *, good: str, bad: str) -> list[str]:
-    """List, in release order, the published versions that a search from `good` to `bad` goes through, with these two.
+    """List, the oldest first, the versions for a bisection from `good` to `bad`, these two included.
 
-    Where both name two packages, these are the pairs from the one to the other. Otherwise all published versions
-    without pre-releases are listed, the search leaving out those that do not lie between.
+    Where both name two packages, these are the pairs from one to the other. Otherwise they are all published stable
+    versions, also those outside of the range, which the bisection ignores.
     """
     versions = list_published(distribution)
     if pairs.is_pair(good) and pairs.is_pair(bad):
@@ -63,9 +65,10 @@ def list_between(distribution: str, *, good: str, bad: str) -> list[str]:
 
 
 def list_choices(distribution: str, *, reference: str, with_prereleases: bool = False) -> list[str]:
-    """List the versions that a watch may name, the newest first.
+    """List the published versions that a watch may name, the newest first.
 
-    Where its reference names two packages, each version names both.
+    Where its reference names two packages, each version names both: every version of one with every version of the
+    other that it allows.
     """
     versions = list_published(distribution, with_prereleases=with_prereleases)
     if pairs.is_pair(reference):
@@ -80,14 +83,21 @@ def _list_cores(distribution: str, *, with_prereleases: bool = False) -> list[st
 
 
 def was_offered(distribution: str, *, reference: str) -> bool:
-    """Say whether the package index ever answered for the distribution, or for both packages of the reference."""
+    """Say whether the package index ever offered a release of the distribution.
+
+    Where the reference names two packages, it must have offered both of them.
+    """
     packages = pairs.changing_packages(distribution, reference)
     rows = Release.objects.filter(distribution__in=packages)
     return rows.values("distribution").order_by("distribution").distinct().count() == len(packages)
 
 
 def list_known_releases() -> Known:
-    """Return every release that the package index ever offered, with those that it yanked and the newest ones."""
+    """Return every release that the package index ever offered, those that it yanked, and the newest of ONNX Runtime.
+
+    The newest stable one comes from the farm's own table where the index has not answered; the newest pre-release is
+    then None.
+    """
     rows = list(Release.objects.all())
     offered = [row for row in rows if row.distribution == NEWEST.distribution and not row.is_gone]
     offered.sort(key=lambda row: release_order(row.version))
@@ -101,15 +111,15 @@ def list_known_releases() -> Known:
 
 
 def list_ever_offered(distribution: str) -> list[Runtime]:
-    """List every release of a distribution and of ONNX Runtime that the index ever offered.
+    """List every release of a distribution, and of ONNX Runtime itself, that the index ever offered, in no order.
 
-    Yanked ones are included, as installers still take them where a watch is pinned to one.
+    Yanked releases are included, because installers still accept them where a watch is pinned to one.
     """
     return [row.runtime for row in Release.objects.filter(distribution__in={distribution, pairs.CORE})]
 
 
 def watched_models(watch: Watch) -> list[Model]:
-    """Return the models that the watch names and those with its label, by name, without deleted ones."""
+    """Return the models that the watch names and those of its team with its label, by name, without deleted ones."""
     models = {model.pk: model for model in watch.watched.all() if model.removed_at is None}
     if watch.label:
         # JSON lists cannot be searched alike in every database, and a team's models are few
@@ -121,15 +131,16 @@ def watched_models(watch: Watch) -> list[Model]:
 
 
 def newest_ready_version(model: Model) -> Version | None:
+    """Find the newest version that inspection accepted, without deleted ones and those of branches."""
     ready = Version.objects.not_removed().on_main_line().filter(model=model, state=VersionState.READY)
     return ready.order_by("-number").first()
 
 
 def last_release(watch: Watch, model: Model) -> str:
-    """Return the release that this watch last measured the model with; its reference before the first round.
+    """Return the new release of the model's last judged round of this watch; before the first one, the reference.
 
-    Rounds that a person or a pipeline called for, those that compare versions, and those that could not measure do not
-    count.
+    Rounds that a person or a pipeline called, rounds that compare versions of the model, and rounds that measured
+    nothing do not count.
     """
     rounds = WatchRound.objects.filter(
         watch=watch, version__model=model, state=RoundState.JUDGED, outcome__in=_MEASURED, compared__gt=0
@@ -143,9 +154,9 @@ def newest_release(watch: Watch) -> str | None:
 
 
 def baselines(watch: Watch, model: Model) -> list[str]:
-    """Return the good releases of the newest unsettled alerts of a model, MAX_BASELINES at most.
+    """Return the good releases of a model's unsettled alerts, those of the newest alerts first, MAX_BASELINES at most.
 
-    Alerts about what could not be measured are left out.
+    Alerts that the farm could not measure are left out.
     """
     rows = Alert.objects.open_or_acknowledged().filter(watch=watch, model=model, distribution=watch.distribution)
     return list(dict.fromkeys(rows.exclude(node="").order_by("-pk").values_list("good", flat=True)))[:MAX_BASELINES]

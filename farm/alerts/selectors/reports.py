@@ -1,4 +1,4 @@
-"""Makes the report of an alert that people file upstream: its evidence, and a zip with all files."""
+"""Makes the report of an alert for the issue tracker of ONNX Runtime: its evidence, and a zip with all files."""
 
 import zipfile
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ from farm.runs.selectors.retention import explain_removed_timings
 
 
 def make_case(alert: Alert) -> Case:
-    """Collect the evidence of an alert.
+    """Collect the evidence of an alert's leading symptom, with the answers of its searches.
 
-    Raises Conflict where it compares versions of a model or where its run was removed, Missing where the run has lost a
-    cell.
+    Raises Conflict where the alert compares versions of a model, or has no symptom whose run still exists. Raises
+    Missing where the run has lost one of the two cells.
     """
     if alert.is_of_versions:
         text = (
@@ -61,7 +61,8 @@ def make_case(alert: Alert) -> Case:
 def write_zip(alert: Alert, to: IO[bytes]) -> Case:
     """Write the zip of an alert's report to a file, and return its evidence.
 
-    Raises Conflict and Missing as `make_case` does, and Missing for a file that was removed from the store.
+    Where retention removed the timings, a note takes their place. Raises Conflict and Missing as `make_case` does, and
+    Missing for a file of the model or its inputs that was removed from the store.
     """
     case = make_case(alert)
     symptom_run = Run.objects.filter(pk=int(case.document.run or 0)).first()
@@ -90,7 +91,7 @@ def _list_files(run: Run, case: Case) -> Iterator[tuple[str, Path]]:
 
 
 def _find_cell_row(run: Run, *names: str) -> CellRow:
-    """Return the first of these cells that has inputs, or else the first one. Raises Missing where there is none."""
+    """Return the first of these cells that has prepared inputs, or else the first one. Raises Missing without any."""
     cells = CellRow.objects.filter(run=run).select_related(
         "variant__derived", "preparation__inputs", "run__version__artifact"
     )

@@ -15,7 +15,7 @@ from farm.registry.selectors import models_visible_to, versions_visible_to
 from farm.runs.selectors import runs_for_lists
 from farm.runs.selectors.runs import shown_states
 
-# of each kind of page
+# hits of each kind of page
 MAX_HITS = 8
 MAX_TEXT = 100
 NUMBERED = re.compile(r"(?:(run|alert)\s*)?#?(\d{1,18})", re.IGNORECASE)
@@ -29,15 +29,16 @@ class Hit(NamedTuple):
     # run, alert, model, version, node or watch
     kind: str
     name: str
-    # helps to recognise the page
+    # a few words that help to recognise the page
     about: str
     path: str
 
 
 def search_everything(user: Anyone, text: str) -> list[Hit]:
-    """Find pages that the user may see by a number, a digest or a part of a name, in this order; none for no text.
+    """Find pages that the user may see, at most MAX_HITS of each kind; [] for an empty text.
 
-    At most MAX_HITS of each kind are returned.
+    Runs and alerts are found by their number, versions by the beginning of a digest, and models, nodes and watches by
+    a part of their name in any case. The hits come in this order; hits by a part of a name are sorted by name.
     """
     wanted = text.replace("\x00", "").strip()[:MAX_TEXT]
     if not wanted:

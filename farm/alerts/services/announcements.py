@@ -21,15 +21,15 @@ TITLES = {
     AlertEventKind.EXPLAINED: "explained",
     AlertEventKind.INFRA: "could not measure",
 }
-# kinds of events that are announced of a snoozed alert too
+# kinds of events that are announced even while the alert is snoozed
 ALWAYS = (AlertEventKind.RESOLVED, AlertEventKind.WOKEN)
 
 
 def announce(alert: Alert, event: AlertEvent) -> list[Delivery]:
-    """Queue a message about an event to each active channel of the alert's watch, or else of its team.
+    """Queue a message about an event for each active channel of the alert's watch, and return the messages.
 
-    Queue none where events of this kind are not announced, or where the alert is snoozed, unless it was resolved or its
-    snooze is over.
+    A watch without channels uses those of its team. There is no message for a kind of event outside of ANNOUNCED. For
+    a snoozed alert there is only one about its resolution or the end of its snooze.
     """
     kind = AlertEventKind(event.kind)
     if kind not in ANNOUNCED or (alert.is_snoozed and kind not in ALWAYS):
@@ -62,7 +62,7 @@ def queue_message(
 ) -> Delivery:
     """Write a message to the outbox, to be sent once the transaction commits.
 
-    If the channel has a message of the same cause already, return that row and send nothing.
+    If the channel already has a message with this `cause`, return that row and send nothing.
     """
     with transaction.atomic():
         row, is_new = Delivery.objects.get_or_create(

@@ -1,6 +1,6 @@
-"""Opens the rounds of watches for a release, a version, a schedule or a call.
+"""Opens the rounds of watches for a new release, a new version, the schedule, or a call.
 
-Each cause opens one round for each model, and only one. The functions for the tick return how many rounds they opened.
+The same cause never opens two rounds on one version. The functions for the tick return how many rounds they opened.
 """
 
 import secrets
@@ -28,8 +28,9 @@ from farm.runs.selectors import previous_version
 def open_release_rounds() -> int:
     """Open a round for the newest release on each watched model that has not had one; return how many.
 
-    Where the release changes two packages, the round measures only the next of them. A model gets no round before the
-    package index has answered, without a ready version, or where the watch has measured that release or a later one.
+    Only active watches with the trigger `on_release` count. Where the release changes two packages, the round measures
+    only the next step, which changes one of them. A model gets no round before the package index has answered, without
+    a ready version, or where the watch has measured that release or a later one.
     """
     count = 0
     for watch in Watch.objects.filter(is_active=True, on_release=True):
@@ -45,7 +46,10 @@ def open_release_rounds() -> int:
 
 
 def _open_next_step(watch: Watch, model: Model, *, new: str) -> bool:
-    """Open a round for the next step to the release `new`; where two packages changed, each is a separate step."""
+    """Open a round for the next step to the release `new`, and say whether one was opened.
+
+    Where two packages changed, each change is a separate step.
+    """
     version = releases.newest_ready_version(model)
     if version is None or release_order(old := releases.last_release(watch, model)) >= release_order(new):
         return False
@@ -65,8 +69,9 @@ def _release_key(version: str) -> str:
 def open_version_rounds() -> int:
     """Open rounds for each watched model's newest version, if it was uploaded since the last call; return how many.
 
-    Depending on the watch, one round compares releases on that version, and one compares it with the version before.
-    Older new versions are skipped. Versions after one that is still being inspected wait for it.
+    Depending on the watch, one round compares releases on that version, and another one compares it with the version
+    before. Only the newest of several new versions gets rounds. Versions that were uploaded after one that is still
+    being inspected wait for the next call.
     """
     count = 0
     for watch in Watch.objects.filter(Q(on_version=True) | Q(compares_versions=True), is_active=True):
@@ -74,7 +79,7 @@ def open_version_rounds() -> int:
         unseen = Version.objects.not_removed().on_main_line().filter(model__in=models, pk__gt=watch.seen_version)
         unseen = unseen.order_by("model_id", "number")
 
-        # versions after one that is still being inspected wait for it
+        # versions that were uploaded after one that is still being inspected wait
         states = (VersionState.READY, VersionState.REJECTED)
         first_waiting = min((version.pk for version in unseen if version.state not in states), default=None)
         inspected = [version for version in unseen if first_waiting is None or version.pk < first_waiting]
@@ -88,7 +93,7 @@ def open_version_rounds() -> int:
             if watch.compares_versions:
                 count += _compare_with_previous_version(watch, newest)
 
-        # never look at these versions again
+        # do not look at these versions again
         if inspected:
             last_seen = max(version.pk for version in inspected)
             Watch.objects.filter(pk=watch.pk, seen_version__lt=last_seen).update(seen_version=last_seen)
@@ -116,7 +121,8 @@ def _compare_with_previous_version(watch: Watch, version: Version) -> bool:
 def open_scheduled_rounds() -> int:
     """Open rounds of the watches whose scheduled time has come; return how many.
 
-    A model has none where no release later than the reference is known.
+    The watch's next time is set first. A model gets no round without a ready version, or where no release later than
+    the reference is known.
     """
     count = 0
     due = Watch.objects.filter(is_active=True, next_at__lte=timezone.now()).exclude(schedule="")
@@ -144,9 +150,9 @@ def call_watch(
     """Open rounds because a person or a pipeline asks for them, and return them.
 
     They compare the releases `candidate` (by default the newest one) and `baseline` (by default the pinned reference)
-    on `versions` (by default the newest ready version of each model). Raises NotAllowed without the right to run in the
-    team, Invalid for an unknown release, for two equal ones or for a version that is not watched, and Conflict where no
-    model has a ready version.
+    on `versions` (by default the newest ready version of each model). An inactive watch may be called too. Raises
+    NotAllowed without the right to run in the team, Invalid for an unknown release, for two equal ones or for a version
+    that is not watched, and Conflict where no model has a ready version.
     """
     if not can_write(by, team=watch.team):
         raise NotAllowed(f"You can view the watches of team “{watch.team.name}” but not run them.")
@@ -179,9 +185,9 @@ def _find_latest_release(watch: Watch, version: Version) -> str:
 def _open_round(
     watch: Watch, version: Version, *, cause: Cause, key: str, old: str, new: str, base: Version | None = None
 ) -> WatchRound | None:
-    """Open a round; None where the cause had its round already.
+    """Open a round; return None where the cause `key` already has a round on this version.
 
-    `base` is a version to compare with; both are then measured with the latest release for the watch.
+    `base` is a version to compare `version` with; both are then measured with the latest release for the watch.
     """
     pinned = watch.reference if base is None else _find_latest_release(watch, version)
     try:

@@ -63,14 +63,14 @@ def create_channel(
 
 
 def remove_channel(*, channel: Channel, by: User) -> None:
-    """Delete a channel and its messages."""
+    """Delete a channel with its messages, also those that wait to be sent."""
     _check_may_manage(channel.team, by)
     record(verb="channel removed", subject=channel.name, actor=by, team=channel.team)
     channel.delete()
 
 
 def switch_channel(*, channel: Channel, by: User, is_active: bool) -> Channel:
-    """Switch a channel on or off, and return it; one that is off gets no further messages."""
+    """Switch a channel on or off, and return it; no further messages are queued for a channel that is off."""
     _check_may_manage(channel.team, by)
     channel.is_active = is_active
     channel.save(update_fields=["is_active"])
@@ -79,9 +79,9 @@ def switch_channel(*, channel: Channel, by: User, is_active: bool) -> Channel:
 
 
 def test_channel(*, channel: Channel, by: User) -> Delivery:
-    """Queue a test message, which goes through the outbox like any other.
+    """Queue a test message, also for a channel that is off, and return it; the outbox sends it like any other.
 
-    Raises TooMany after MAX_TESTS of a team within an hour, because the address may belong to anybody.
+    Raises TooMany after MAX_TESTS tests of a team within an hour, because the address may belong to anybody.
     """
     _check_may_manage(channel.team, by)
     tests = Delivery.objects.filter(channel__team=channel.team, kind=TEST, created_at__gt=timezone.now() - HOUR)
@@ -110,7 +110,10 @@ def read_secret(*, channel: Channel, by: User) -> str:
 
 
 def renew_secret(*, channel: Channel, by: User) -> str:
-    """Replace the secret that signs the channel's messages and return the new one. Raises Invalid as `read_secret`."""
+    """Replace the secret that signs the channel's messages, and return the new one.
+
+    Raises Invalid where messages of its kind are not signed.
+    """
     _check_may_manage(channel.team, by)
     channel.salt = new_salt()
     channel.save(update_fields=["salt"])

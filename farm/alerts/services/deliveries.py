@@ -19,9 +19,10 @@ from farm.registry.services.messages import DELIVER, send_hint
 
 log = logging.getLogger(__name__)
 
-# longer than any kind of channel takes
+# after this time a sender is taken for dead; no kind of channel takes that long
 SENDING_S = 60.0
 MAX_TRIES = 9
+# the pause after the first failed try; each further pause is four times as long
 FIRST_WAIT_S = 20.0
 MAX_WAIT_S = 6 * 3600.0
 MAX_AT_ONCE = 20
@@ -30,7 +31,10 @@ MAX_SENDING_PER_TEAM = 2
 
 
 def send_due_hints() -> int:
-    """Ask workers to send messages that are due or whose sender died, MAX_AT_ONCE at most; return how many."""
+    """Ask workers to send the messages that are due or whose sender died; return how many.
+
+    The longest due come first. At most MAX_AT_ONCE are asked for, and none of channels or teams that are busy.
+    """
     delivery_ids = list(_list_due().order_by("due_at").values_list("pk", flat=True)[:MAX_AT_ONCE])
     for delivery_id in delivery_ids:
         send_hint(DELIVER, delivery_id, queue=DELIVERY_QUEUE)
@@ -38,9 +42,11 @@ def send_due_hints() -> int:
 
 
 def deliver(delivery_id: int) -> bool:
-    """Claim a message and send it. Return False where another sender has it, it is not due, or it did not arrive.
+    """Claim a message, send it, and return whether it arrived.
 
-    A message that did not arrive is tried again later, up to MAX_TRIES times, unless its problem is permanent.
+    Return False, with nothing sent, where another sender has it, where it is not due, or where too many messages are
+    being sent to its channel or team. A message that did not arrive is tried again later, MAX_TRIES times in all,
+    unless its problem is permanent. No error of sending is raised.
     """
     delivery = _claim(delivery_id)
     if delivery is None:

@@ -1,4 +1,4 @@
-"""Sends digests: what watches did since the last digest, and how many of its alerts may be false."""
+"""Sends digests: what a team's watches did since the last digest, and how many of the alerts may be false."""
 
 from datetime import datetime, timedelta
 from typing import TypedDict
@@ -16,7 +16,7 @@ from farm.rules.comparing.margins import count_false_alarms
 from farm.rules.wording.numbers import counted
 
 INTERVALS = {DigestEvery.DAY: timedelta(days=1), DigestEvery.WEEK: timedelta(days=7)}
-# how many of the newest A/A pairs are counted, and how many are enough to replace the rule's own level
+# how many of the newest A/A pairs are counted, and how many are enough to use their share instead of the rule's level
 MAX_PAIRS = 2000
 ENOUGH_PAIRS = 100
 # fewer expected alerts than this are written as "fewer than"
@@ -32,7 +32,11 @@ class OpenedAlert(TypedDict):
 
 
 class Digest(TypedDict):
-    """The content of a digest, as webhooks carry it. `rounds` counts them by outcome."""
+    """The content of a digest, as webhooks send it.
+
+    `rounds` counts judged rounds by outcome, zeros included; `comparisons` is how many comparisons they made. `open`
+    counts the unsettled alerts of now, and `invalid` the alerts that were marked as false positives since then.
+    """
 
     since: str
     rounds: dict[str, int]
@@ -46,7 +50,7 @@ class Digest(TypedDict):
 
 
 def send_due_digests() -> int:
-    """Queue the digests that are due; return how many."""
+    """Queue the digests that are due for active channels, and set the time of their next one; return how many."""
     count = 0
     for channel in Channel.objects.filter(is_active=True, digest_at__lte=timezone.now()).select_related("team"):
         interval = INTERVALS.get(DigestEvery(channel.digest))
@@ -90,10 +94,10 @@ def make_digest(team: Team, *, since: datetime) -> Digest:
 
 
 def estimate_false_alarm_rate(team: Team) -> tuple[float, int]:
-    """Return the share of A/A pairs of the team's nodes that were judged slower or faster, and the number of pairs.
+    """Return the share (0–1) of A/A pairs of the team's nodes that were judged slower or faster, and how many there are.
 
-    With fewer than ENOUGH_PAIRS the share is the rule's own level, 1 %. Where no pair was judged slower or faster, the
-    upper end of the share's interval is returned. The MAX_PAIRS newest pairs count.
+    Only the MAX_PAIRS newest pairs count. With fewer than ENOUGH_PAIRS the share is the rule's level, 0.01. Where no
+    pair was judged slower or faster, the upper end of the share's interval is returned.
     """
     verdicts = list(NullEstimate.objects.filter(node__team=team).values_list("verdict", flat=True)[:MAX_PAIRS])
     alarms = count_false_alarms(verdicts)
@@ -103,7 +107,7 @@ def estimate_false_alarm_rate(team: Team) -> tuple[float, int]:
 
 
 def describe_digest(digest: Digest) -> str:
-    """Describe a digest in two sentences: what was measured and found, and how much chance alone would bring."""
+    """Describe a digest in two sentences: what was measured and found, and how many alerts chance alone would bring."""
     expected = digest["expected_false_alerts"]
     shown = f"about {expected:.2g}" if expected >= MIN_SHOWN or not expected else f"fewer than {MIN_SHOWN}"
     return (

@@ -45,9 +45,10 @@ from farm.runs.selectors.minutes import minutes_of_run
 from farm.runs.services import cancel_run, plan_run, settle, start_run
 from farm.runs.states import BlockState, RunOutcome, RunReason, RunState
 
-# how often a block is measured whose node is lost each time before it measured anything
+# how often a block is tried where its node is lost each time before anything was measured
 MAX_TRIES = 3
-# how long later races may use the short blocks of a race again, if outputs are judged alike in both
+# how old a block of another race may be to be used again
+# (both races have to judge outputs alike: JUDGING_LIMITS)
 MAX_AGE = timedelta(days=1)
 JUDGING_LIMITS = ("has_labels", "has_tolerance")
 # reasons of cells after which a block is measured again
@@ -58,8 +59,9 @@ log = logging.getLogger(__name__)
 def start_find(*, version: Version, by: User, order: FindOrder) -> Find:
     """Start a search: write a row for each race, which the tick then measures, and return the first.
 
-    Raises NotAllowed without the right to run in the model's team, Invalid for an order that cannot be carried out or
-    where fewer than two settings of the space run on some hardware, and what planning raises.
+    An order without hardware gets one race on any node. Raises NotAllowed without the right to run in the model's team,
+    Invalid for an order that cannot be carried out or where fewer than two settings of the space run on some hardware,
+    and what planning raises.
     """
     team = version.model.team
     if not can_write(by, team=team):
@@ -104,7 +106,7 @@ def _plan_race(version: Version, hardware: str, order: FindOrder, releases: Know
 
 
 def _make_space(version: Version, hardware: str, order: FindOrder) -> Matrix:
-    """Make the space of a race, whose points all name its hardware. Raises Invalid."""
+    """Make the space of a race as a list of points, each with the race's hardware. Raises Invalid."""
     try:
         if order.space is None:
             declared = ({"batch": BATCHES} if order.goal == "throughput" else {}) | order.beside
@@ -169,9 +171,9 @@ def _advance(row: Find) -> bool:
 
 
 def load_race(row: Find) -> Race:
-    """Load a race from its row, by recording the document of each step's run in turn.
+    """Rebuild a race from its row: start it anew, and record the document of each step's run in turn.
 
-    Raises SearchProblem where one of these runs was removed or changed.
+    Raises SearchProblem where one of these runs was removed, or does not fit the step that the race asks for.
     """
     question, steps, releases = row.question, row.steps, list_known_releases()
     runs_by_id = Run.objects.in_bulk([step["run"] for step in steps])
@@ -217,8 +219,8 @@ def load_race(row: Find) -> Race:
 def _find_reusable_step(row: Find, experiment: Experiment) -> dict[str, object] | None:
     """Find a step of another race that measured the same block, and return it as a step that costs no minutes.
 
-    None where there is none, and for a final block, which is always measured. The other race has the same version,
-    space and hardware; the block is at most MAX_AGE old and was measured on quiet machines.
+    Return None where there is none, and for a final block, which is always measured anew. The other race must have the
+    same version, space and hardware, and its block must be at most MAX_AGE old and measured on quiet machines.
     """
     if experiment.asked["rounds"] is None:
         return None
@@ -236,7 +238,7 @@ def _find_reusable_step(row: Find, experiment: Experiment) -> dict[str, object] 
 
 
 def _is_reusable(run: Run, goal: Goal) -> bool:
-    """Say whether nodes that still take blocks measured the run while quiet, on the labelled data of today."""
+    """Say whether the run was measured with the present labelled data, on quiet nodes that still take blocks."""
     nodes = [block.node for block in run.blocks.select_related("node")]
     data = EvaluationData.objects.filter(version=run.version_id, asked_at__gt=run.created_at)
     if data.exists() or not all(node is not None and node.may_take_blocks for node in nodes):
@@ -268,8 +270,8 @@ def _start_measuring(row: Find, experiment: Experiment, *, left_s: float) -> boo
 def _record_run(row: Find) -> bool:
     """Store the finished run as a step: measuring → waiting.
 
-    A block of which nothing was measured because its node was lost is measured again. After MAX_TRIES the race ends
-    with the best answer so far.
+    If nothing was measured because the node was lost, the block is measured again; after MAX_TRIES the race fails with
+    the best answer so far.
     """
     run, order = row.run, row.asked or {}
     if run is None:
@@ -289,7 +291,7 @@ def _record_run(row: Find) -> bool:
 
 
 def _explain_loss(document: Document) -> str:
-    """Return the transient reason for which no cell was measured; empty where one was, or for other reasons."""
+    """Return the transient reason why no cell was measured; empty where a cell was, or where no reason is transient."""
     if any(cell.status is CellStatus.DONE for cell in document.cells):
         return ""
     reasons = [cell.reason for cell in document.cells if cell.reason is not None]
@@ -297,9 +299,10 @@ def _explain_loss(document: Document) -> str:
 
 
 def cancel_find(*, find: Find, by: User) -> Find:
-    """Cancel the open races of a search and their runs. The best answers so far stay.
+    """Cancel the open races of a search and their runs; return the search, which `find` has to be the first race of.
 
-    Raises NotAllowed without the right to run in the team.
+    The best answers so far stay. Nothing changes where no race is open. Raises NotAllowed without the right to run in
+    the team.
     """
     team = find.version.model.team
     if not can_write(by, team=team):
@@ -321,7 +324,7 @@ def cancel_find(*, find: Find, by: User) -> Find:
 
 
 def _cancel_race(row: Find, run: Run | None) -> bool:
-    """End a race with the best answer so far, in which the rounds of the interrupted block count."""
+    """End a race as cancelled, with the best answer so far; the rounds of the interrupted block `run` count in it."""
     try:
         race = load_race(row)
     except SearchProblem as problem:

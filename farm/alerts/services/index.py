@@ -1,6 +1,7 @@
 """Looks for releases on the package index through pip, whose settings name mirrors, proxies and certificates.
 
-Releases of ONNX Runtime Web come from the npm registry.
+Releases of ONNX Runtime Web come from the npm registry, and builds of ONNX Runtime also from the indexes that an admin
+added.
 """
 
 import logging
@@ -47,11 +48,11 @@ class IndexProblem(Exception):
 
 
 def poll_due_indexes() -> int:
-    """Ask the index for each watched package once in INDEX_POLL_S; return how many releases are new.
+    """Ask the index for each watched package once in INDEX_POLL_S seconds; return how many releases are new.
 
-    Watches without a trigger for releases count too, as the pipelines that call them name releases. `onnxruntime` is
-    always asked for, as its newest release is measured where a matrix names none. Nothing is asked, and the answer is
-    0, where INDEX_POLL_S is not above 0.
+    Active watches without a trigger for releases count too, because the pipelines that call them name releases.
+    `onnxruntime` is always asked for, because its newest release is measured where a matrix names none. Added indexes
+    are asked for its builds too. With INDEX_POLL_S at 0, nothing is asked.
     """
     if settings.INDEX_POLL_S <= 0:
         return 0
@@ -67,7 +68,10 @@ def poll_due_indexes() -> int:
 
 
 def find_releases_for_matrix(declared: Declared) -> Known:
-    """Find the releases to plan a matrix with, as `find_releases`. Raises Invalid where the matrix cannot be read."""
+    """Return all known releases for planning a matrix; ask the index first where the matrix names an unknown one.
+
+    See `find_releases`. Raises Invalid where the matrix cannot be read.
+    """
     matrix = read_matrix(declared)
     values = [*matrix.axes.get("runtime", ()), *(rule.get("runtime") for rule in matrix.include)]
     return find_releases(value for value in values if isinstance(value, Runtime))
@@ -76,7 +80,8 @@ def find_releases_for_matrix(declared: Declared) -> Known:
 def find_releases(runtimes: Iterable[Runtime]) -> Known:
     """Return all known releases; where one of `runtimes` is unknown, ask the index first, at most once in TRUSTED_S.
 
-    If the index does not answer, `silence` of the result says why. Nothing is asked where INDEX_POLL_S is not above 0.
+    If the index does not answer, `silence` of the result says why; nothing is raised. With INDEX_POLL_S at 0, nothing
+    is asked.
     """
     releases = list_known_releases()
     unknown = [runtime for runtime in runtimes if unknown_sentence(runtime, extra=releases.releases)]
@@ -109,7 +114,8 @@ def _mark_removed_indexes_gone(names: Iterable[str]) -> None:
 def fetch_releases(distribution: str, *, timeout_s: float = TIMEOUT_S) -> int:
     """Ask the index now, and store its releases or the problem for pages to show; return how many releases are new.
 
-    `distribution` is a package, followed by `@NAME` for the index of that name.
+    `distribution` is a package, followed by `@NAME` for the added index of that name. A problem is not raised; the
+    answer is then 0.
     """
     package, _, name = distribution.partition("@")
     try:
@@ -138,7 +144,7 @@ def _claim_poll(distribution: str, *, every_s: float) -> bool:
 
 
 def _is_being_asked(distribution: str) -> bool:
-    """Say whether another worker waits for an answer; a question older than TIMEOUT_S does not count."""
+    # whether another worker waits for an answer; it has given up after TIMEOUT_S
     since = Now() - timedelta(seconds=TIMEOUT_S)
     return IndexLook.objects.filter(distribution=distribution, is_being_asked=True, looked_at__gt=since).exists()
 
@@ -146,7 +152,7 @@ def _is_being_asked(distribution: str) -> bool:
 def list_offered(distribution: str, *, timeout_s: float = TIMEOUT_S) -> Listing:
     """List the versions, with pre-releases, that have a file for this Python and platform, and the yanked ones.
 
-    Those of ONNX Runtime Web come from npm. Raises IndexProblem.
+    Those of ONNX Runtime Web come from npm. Raises IndexProblem where the index does not answer or lists none.
     """
     if distribution == web.DISTRIBUTION:
         return _list_offered_by_npm()

@@ -54,7 +54,10 @@ RAISED = (AlertEventKind.OPENED, AlertEventKind.REOPENED, AlertEventKind.WIDENED
 
 
 def make_work_around_search(investigation: Investigation) -> WorkAround:
-    """Make an investigation's search for session options that undo the change, as it is before its first step."""
+    """Make an investigation's search for session options that undo the change, without its steps so far.
+
+    The run is read at the first step, which raises CannotMeasure where the run is gone.
+    """
     watch = investigation.alert.watch
     old, new = watch.runtime(investigation.alert.good), watch.runtime(investigation.alert.bad)
     return WorkAround(
@@ -63,7 +66,7 @@ def make_work_around_search(investigation: Investigation) -> WorkAround:
 
 
 def _locate_symptom(investigation: Investigation) -> tuple[Matrix, Point, int]:
-    """Return the matrix and the point on the cell's node that showed the change, and how many candidates fit a block.
+    """Return the run's matrix, the point of the changed cell on its node, and how many candidates fit into a block.
 
     Raises CannotMeasure where the run or its cell is gone.
     """
@@ -104,7 +107,7 @@ def read_optimizer_names() -> tuple[str, ...]:
 
 
 def make_bisection_search(investigation: Investigation) -> SinceWhen:
-    """Make the search for the first bad release as it is before its first step.
+    """Make an investigation's search for the first bad release, without its steps so far.
 
     Raises SearchProblem where the two releases are in the wrong order or not published.
     """
@@ -134,8 +137,9 @@ def _narrow_to_symptom(investigation: Investigation, *, good: str, bad: str) -> 
 def start_investigations(alert: Alert) -> list[Investigation]:
     """Start the searches that every alert gets and this one has not had yet, and return them.
 
-    There is no bisection where a pipeline called the watch with a candidate older than the good release. None is
-    started where nothing was measured, where all symptoms are resolved, and for an alert about versions of a model.
+    There is no bisection where the bad release is older than the good one, and no search for a work-around for kinds of
+    change that have none. Nothing is started where the farm could not measure, where all symptoms are resolved, and
+    for an alert about versions of a model.
     """
     symptom = _choose_symptom(alert)
     if symptom is None or not alert.node or alert.is_of_versions:
@@ -177,7 +181,7 @@ def start_bisection(*, alert: Alert, by: User, good: str = "", bad: str = "") ->
 
 
 def start_work_around_search(*, alert: Alert, by: User, optimizers: Iterable[str] = ()) -> Investigation:
-    """Start another search for a work-around. `optimizers` are tried before those found in the runtime's library.
+    """Start another search for a work-around. `optimizers` are tried before the names in the runtime's library.
 
     Raises Invalid for a wrong name, Conflict and NotAllowed as `start_bisection` does.
     """
@@ -189,7 +193,7 @@ def start_work_around_search(*, alert: Alert, by: User, optimizers: Iterable[str
 
 
 def _choose_symptom(alert: Alert) -> Symptom | None:
-    # the weightiest unresolved one that can have a work-around, or else the weightiest
+    # prefer the weightiest unresolved symptom that can have a work-around; else take the weightiest
     rows = [row for row in alert.symptoms_by_weight() if not row.resolved_in]
     return min(rows, key=lambda row: not kind_of(row.kind).has_work_around, default=None)
 
@@ -197,7 +201,7 @@ def _choose_symptom(alert: Alert) -> Symptom | None:
 def advance_investigations() -> int:
     """Advance every open investigation by one step where that is possible; return how many were advanced.
 
-    An investigation whose step raises an error is logged and ended as failed.
+    An unexpected error is logged, and ends its investigation as failed.
     """
     moved = 0
     related = ("alert__watch__created_by", "alert__watch__team", "alert__version__model", "alert__team", "symptom__run")
@@ -274,7 +278,7 @@ def _record_run(investigation: Investigation, search: Search[Any, Answer]) -> bo
 def _narrow_bounds(alert: Alert) -> None:
     """Store the nearest good and bad releases that the alert's bisections have measured so far."""
     rows = alert.investigations.filter(kind=InvestigationKind.SINCE_WHEN).order_by("pk")
-    # a person may have asked for another good release, of which nothing follows for the alert's own
+    # a bisection from another good release, which a person chose, says nothing about the alert's own
     bisections = [row for row in rows if (row.asked or {}).get("good", alert.good) == alert.good]
     good, bad = narrow((step for row in bisections for step in row.steps), good=alert.good, bad=alert.bad)
     Alert.objects.filter(pk=alert.pk).update(last_good=good, earliest_bad=bad)
@@ -317,7 +321,10 @@ def _end(
 
 
 def _announce_explanation(alert_id: int) -> None:
-    """Announce the answers of the searches, once after each time that the alert was opened, reopened or widened."""
+    """Announce the results of the searches once all are over.
+
+    They are announced once after each time that the alert was opened, reopened or widened.
+    """
     alert = Alert.objects.select_for_update(of=("self",)).select_related("watch", "team", "model", "version")
     row = alert.get(pk=alert_id)
     rows = row.investigations.all()

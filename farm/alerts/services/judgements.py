@@ -1,7 +1,7 @@
 """Advances the rounds of watches by one step each tick: measure, judge by the rule, confirm in a fresh block, alert.
 
-Every judged round adds to the long series of its watch: the ratio of each watched cell to the pinned reference, which
-was measured in the same block.
+Every judged round adds points to the long series of its watch. A point is the ratio of a cell to the pinned reference,
+which was measured in the same block.
 """
 
 import logging
@@ -30,14 +30,15 @@ from farm.rules.searches.watching import RoundAnswer, Watching
 from farm.runs.states import RunReason, RunState
 
 log = logging.getLogger(__name__)
+# ticks that may try to start the first run of a round
 MAX_TRIES = 200
 
 
 def store_points(watch_round: WatchRound, documents: Iterable[Document]) -> None:
     """Add a point to each long series for every release of the round that was compared with the reference.
 
-    A round that compares versions adds none. `documents` begins with the newest block. A point is taken from the first
-    block that holds both sides, as the figure of an alert is.
+    A round that compares versions of a model adds none. `documents` begins with the newest run; if several of them have
+    the same point, the first one counts, as for the figures of alerts.
     """
     if watch_round.base_id is not None:
         return
@@ -73,10 +74,10 @@ def _make_points(watch_round: WatchRound, document: Document) -> Iterator[Point]
 
 
 class _Stage(NamedTuple):
-    """What a tick does with a round in one of the open states.
+    """What a tick does with a round in an open state.
 
-    It reads the runs in the columns `runs`, starts a run for `reason`, stores it in the column `starts`, and moves the
-    round to `next_state`.
+    The tick reads the runs in the columns `runs`, starts a run for `reason`, stores it in the column `starts`, and
+    moves the round to `next_state`.
     """
 
     runs: tuple[str, ...]
@@ -93,9 +94,9 @@ _STAGES = {
 
 
 def advance_rounds() -> int:
-    """Advance every open round by one step where that is possible; return how many were advanced.
+    """Advance every open round by one step where that is possible, the oldest first; return how many were advanced.
 
-    A round whose step raises an error is logged, and tried again by the next tick.
+    An error in a round is logged, and the next tick tries that round again.
     """
     related = ("watch__team", "watch__created_by", "version__model", "base__model", "run", "confirming")
     moved = 0

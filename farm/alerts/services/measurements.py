@@ -32,7 +32,7 @@ MORE_ROUNDS = 8
 
 
 class CannotMeasure(Exception):
-    """The reason, in one sentence, why a run of a watch cannot be started. `is_temporary`: a later try may succeed."""
+    """The reason, in one sentence, why the farm cannot start a run. `is_temporary`: a later try may succeed."""
 
     def __init__(self, text: str, *, is_temporary: bool = False) -> None:
         super().__init__(text)
@@ -40,9 +40,10 @@ class CannotMeasure(Exception):
 
 
 def extend_round(watch_round: WatchRound, run: Run) -> bool:
-    """Order MORE_ROUNDS more rounds of the run's undecided blocks, once for each round of a watch.
+    """Order MORE_ROUNDS more rounds of the run's undecided blocks; return whether they are to be measured.
 
-    Return False where they were ordered before, or where no block can go on.
+    Return False where they were ordered before for this run of the watch's round, where the run was cancelled, where
+    the watch's creator may not start runs any more, or where no block can go on.
     """
     with transaction.atomic():
         is_first = WatchRound.objects.filter(pk=watch_round.pk, is_extended=False).update(is_extended=True)
@@ -50,9 +51,10 @@ def extend_round(watch_round: WatchRound, run: Run) -> bool:
 
 
 def start_watch_run(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) -> Run:
-    """Start a run in the name of the watch's creator. Raises CannotMeasure.
+    """Start a run in the name of the watch's creator.
 
-    `is_temporary` of the error says that a later try may succeed.
+    Raises CannotMeasure where the creator may not start runs any more, or where the run is refused; the error is
+    temporary for TRANSIENT_REFUSALS.
     """
     runner = find_runner(watch)
     if runner is None:
@@ -69,7 +71,7 @@ def start_watch_run(watch: Watch, version: Version, matrix: Matrix, *, reason: R
 def measure_to_last_look(watch: Watch, run: Run) -> bool:
     """Order the rounds that the run's undecided blocks lack until the last planned interim look.
 
-    Return False where they lack none, or where no block can go on.
+    Return False where they lack none, or where more rounds are impossible, as in `extend_round`.
     """
     missing = PLANNED_LOOKS[-1] - max(run.blocks.values_list("rounds", flat=True), default=PLANNED_LOOKS[-1])
     return missing > 0 and _order_rounds(watch, run, missing)
@@ -107,14 +109,14 @@ def get_run(investigation: Investigation) -> Run:
 
 
 def count_minutes(run: Run) -> float:
-    """Return how many minutes a run took from its start to its end, 0 where it has not ended."""
+    """Return how many minutes passed from a run's start to its end; 0 where the run has not ended."""
     if run.started_at is None or run.finished_at is None:
         return 0.0
     return (run.finished_at - run.started_at).total_seconds() / 60.0
 
 
 def read_measured(run: Run) -> Measured:
-    """Read the measurements of a run in the form that a search takes."""
+    """Read the measurements of a run as a search takes them; cells of nodes that are in quarantine now are marked."""
     document = runs.document(run)
     quarantined = run.blocks.filter(node__health=NodeHealth.QUARANTINED).values_list("node__name", flat=True)
     reviewed = frozenset(quarantined) & {cell.node for cell in document.cells}
@@ -126,14 +128,14 @@ def parse_matrix(run: Run) -> Matrix:
 
 
 def matrix_without_operators(run: Run) -> Matrix:
-    """Return a run's matrix for the runs of a search, which read no verdicts on operators."""
+    # searches read no verdicts on operators, so their runs need none
     return replace(parse_matrix(run), operators=None)
 
 
 def positions_of(run: Run, names: Sequence[str]) -> list[dict[str, int]]:
-    """Return the positions in the run's matrix of these arms or refused cells.
+    """Return the positions in the run's matrix of the arms or refused cells with these names.
 
-    Arms come first, not in the order of the names; names that the run does not have are left out.
+    Arms come first, in no order. Names that the run does not have are left out, and arms of the same cell count once.
     """
     arms = Arm.objects.filter(match_arms(run, *names)).select_related("cell")
     cells = {arm.cell_id: arm.cell for arm in arms}

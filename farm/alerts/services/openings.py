@@ -39,7 +39,7 @@ MAX_NODES = 6
 
 
 class RaisedAlert(NamedTuple):
-    """An alert that got new symptoms, whether it is new, and the text of the worst finding on the first node."""
+    """An alert that got new symptoms, whether the alert is new, and the text of the worst finding on the first node."""
 
     alert: Alert
     is_new: bool
@@ -131,7 +131,7 @@ def _log_in_earlier_alert(watch_round: WatchRound, detection: Detection) -> bool
 
 
 def _may_contain_cause(watch_round: WatchRound, alert: Alert) -> bool:
-    """Say whether the release that brought the alert's shift may lie between the round's two releases.
+    """Say whether the release that caused the alert's shift may lie between the round's two releases.
 
     Until bisection has found that release, it may be any between the alert's two. A round with an older candidate and
     an alert with a newer one, or the other way round, have the same shift only if the same release is bad in both.
@@ -200,7 +200,7 @@ def _add_to_alert(watch_round: WatchRound, detections: Sequence[Detection], *, n
 
 
 def _find_alert(watch_round: WatchRound, detections: Sequence[Detection], *, node: str) -> Alert | None:
-    """Find the alert about the same release that has the node already, else an unsettled one of the same cause."""
+    """Find the alert about this release that has the node already, else an unsettled one of the same cause, or None."""
     distribution = watch_round.distribution
     rows = Alert.objects.filter(
         watch=watch_round.watch, model=watch_round.version.model, distribution=distribution, bad=watch_round.new
@@ -230,7 +230,7 @@ def _name_operator(comparison: Comparison | None) -> str:
 
 
 def _share_cause(causes: Collection[tuple[str, str]], others: Collection[tuple[str, str]]) -> bool:
-    """Say whether two causes, one of each collection, are of one kind and do not name two different operators."""
+    """Say whether a cause of `causes` and one of `others` have the same kind and do not name different operators."""
     return any(
         kind == other_kind and (operator == other_operator or not operator or not other_operator)
         for kind, operator in causes
@@ -239,7 +239,7 @@ def _share_cause(causes: Collection[tuple[str, str]], others: Collection[tuple[s
 
 
 def _write_sentence(alert: Alert) -> None:
-    """Update the alert's sentence: that of its leading symptom, followed by a figure for each further node."""
+    """Update the alert's sentence: the text of its leading symptom, followed by a figure for each further node."""
     symptoms = [symptom for symptom in alert.symptoms_by_weight() if not symptom.resolved_in]
     weightiest_by_node = {symptom.node: symptom for symptom in reversed(symptoms)}
     leading = weightiest_by_node.pop(alert.node, None)
@@ -293,7 +293,7 @@ def _explain_latency(finding: Finding, comparison: Comparison | None) -> str:
 def update_infra_alert(watch_round: WatchRound, judgement: Judgement) -> Alert | None:
     """Raise the alert that the farm could not measure, one for each release and model, and return it.
 
-    Where the farm could measure, resolve such alerts of the model and return None.
+    Where the farm could measure, resolve the model's open alerts of this kind in the watch, and return None.
     """
     identity = {
         "watch": watch_round.watch,
@@ -330,8 +330,8 @@ def update_infra_alert(watch_round: WatchRound, judgement: Judgement) -> Alert |
 def resolve_alerts(watch_round: WatchRound, document: Document) -> list[Alert]:
     """Resolve the alerts whose changes this round shows to be gone, and return them.
 
-    Only alerts about an earlier release, or about an earlier version on the same one, are looked at; those that are
-    snoozed until this release wake. Call this in the transaction that judges the round.
+    Only alerts about an earlier release, or about an earlier version on the same release, are checked. Those that are
+    snoozed until this release wake, resolved or not. Call this in the transaction that judges the round.
     """
     identity = {
         "watch": watch_round.watch,

@@ -21,9 +21,9 @@ MAX_NOTE = 4000
 
 
 def acknowledge(*, alert: Alert, by: User, note: str = "", assignee: User | None = None) -> Alert:
-    """Acknowledge an open alert and assign it to `assignee`, or else to `by`.
+    """Acknowledge an open alert and assign it to `assignee`, or else to `by`. A note replaces the earlier one.
 
-    Raises Conflict unless it is open, Invalid for an assignee who may not change it.
+    Raises Conflict unless the alert is open, Invalid for an assignee who may not change it or a note that is too long.
     """
     _check_can_write(alert, by)
     person = assignee or by
@@ -37,7 +37,7 @@ def acknowledge(*, alert: Alert, by: User, note: str = "", assignee: User | None
 def assign(*, alert: Alert, by: User, assignee: User) -> Alert:
     """Assign an alert to a person, which acknowledges an open one.
 
-    Raises Conflict for a closed alert, Invalid for a person who may not change it.
+    Nothing is announced. Raises Conflict for a closed alert, Invalid for a person who may not change it.
     """
     if alert.state == AlertState.OPEN:
         return acknowledge(alert=alert, by=by, assignee=assignee)
@@ -54,7 +54,10 @@ def assign(*, alert: Alert, by: User, assignee: User) -> Alert:
 
 
 def mark_invalid(*, alert: Alert, by: User, reason: str) -> Alert:
-    """Close an alert as a false positive, which digests count. Raises Invalid without a reason."""
+    """Close an alert as a false positive, which digests count; the reason becomes its note, and has to be given.
+
+    Raises Invalid for an empty reason.
+    """
     _check_can_write(alert, by)
     reason = _clean_reason(reason)
     text = f"Marked as a false positive by {by.username}: {reason}"
@@ -62,7 +65,7 @@ def mark_invalid(*, alert: Alert, by: User, reason: str) -> Alert:
 
 
 def mark_infra(*, alert: Alert, by: User, reason: str) -> Alert:
-    """Close an alert as a fault of the farm or of a machine. Raises Invalid without a reason."""
+    """Close an alert as a fault of the farm or a machine; the reason becomes its note. Raises Invalid without one."""
     _check_can_write(alert, by)
     reason = _clean_reason(reason)
     text = f"Marked as an infrastructure issue by {by.username}: {reason}"
@@ -70,17 +73,18 @@ def mark_infra(*, alert: Alert, by: User, reason: str) -> Alert:
 
 
 def reopen(*, alert: Alert, by: User, note: str = "") -> Alert:
-    """Open a closed or acknowledged alert again. Raises Conflict where it is open."""
+    """Open a closed or acknowledged alert again; `note` goes to its log alone. Raises Conflict where it is open."""
     _check_can_write(alert, by)
     text = f"Reopened by {by.username}." + (f" {note}" if note else "")
     return _change_state(alert, AlertState.OPEN, AlertEventKind.REOPENED, text, by=by, resolved_in="")
 
 
 def snooze(*, alert: Alert, by: User, until: datetime | None = None, release: str = "") -> Alert:
-    """Announce nothing of an alert until a date, or until a release or a later one is measured.
+    """Announce nothing about an alert until a date, or until a release or a later one is measured.
 
-    This replaces an earlier snooze. Raises Invalid unless exactly one of them is given and it lies ahead, Conflict for
-    a closed alert.
+    This replaces an earlier snooze. The release may not exist yet. Raises Invalid unless exactly one of `until` and
+    `release` is given, for a date in the past, and for a release that is not later than the bad one. Raises Conflict
+    for a closed alert.
     """
     _check_can_write(alert, by)
     if alert.state not in OPEN_ALERTS:

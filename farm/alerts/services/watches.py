@@ -33,7 +33,7 @@ from farm.runs.services import read_matrix
 from farm.runs.services.run_plans import Declared
 
 MAX_WATCHES = 200
-# settings that may be changed later, with the same checks as in a new watch
+# boolean settings, and all settings that may be changed later (with the same checks as in a new watch)
 FLAGS = ("on_release", "on_version", "with_prereleases", "compares_versions", "is_active")
 CHANGEABLE = ("matrix", "rule", "reference", "schedule", *FLAGS)
 
@@ -68,7 +68,7 @@ def create_watch(
     watched: Iterable[Model] = (),
     **watch_settings: Unpack[WatchSettings],
 ) -> Watch:
-    """Create a watch, for which `reference` has to be given.
+    """Create a watch. `reference` has to be given; `watched` and `label` may both be.
 
     Raises NotAllowed without the right to run in the team, Invalid for a wrong setting, Conflict for a name that is
     taken or where the team has MAX_WATCHES.
@@ -100,7 +100,10 @@ def create_watch(
 
 
 def change_watch(*, watch: Watch, by: User, **changes: Unpack[Changes]) -> Watch:
-    """Change any of CHANGEABLE, and `channels`, of a watch. Raises NotAllowed and Invalid as `create_watch`."""
+    """Change some of CHANGEABLE, or `channels`, which replace the present ones; what is not named stays.
+
+    Raises NotAllowed without the right to run in the team, and Invalid for a wrong setting.
+    """
     _check_may_write(watch.team, by)
     channels = changes.pop("channels", None)
     columns = _read_columns(changes, distribution=watch.distribution)
@@ -115,7 +118,10 @@ def change_watch(*, watch: Watch, by: User, **changes: Unpack[Changes]) -> Watch
 
 
 def remove_watch(*, watch: Watch, by: User) -> None:
-    """Delete a watch with its rounds and alerts; its runs stay. Raises NotAllowed without the right to run there."""
+    """Delete a watch with its rounds and alerts; its runs stay.
+
+    Raises NotAllowed without the right to run in the team.
+    """
     _check_may_write(watch.team, by)
     record(verb="watch removed", subject=watch.name, actor=by, team=watch.team)
     watch.delete()
@@ -124,10 +130,10 @@ def remove_watch(*, watch: Watch, by: User) -> None:
 def check_release(distribution: str, version: str) -> str:
     """Return the version of a release in its normal form.
 
-    The version of a plug-in may name the ONNX Runtime beside it, as `0.2.0+onnxruntime==1.30.0`. Where the plug-in
-    needs one and `version` names none, the newest that its range allows is added. Raises Invalid, with the nearest
-    release, where it is not known or was yanked. The package index is asked where the farm does not know the release
-    yet.
+    `version` may have the distribution in front (`onnxruntime==1.31.0`). The version of a plug-in may name the ONNX
+    Runtime that is installed with it, as `0.2.0+onnxruntime==1.30.0`. Where the plug-in needs one and `version` names
+    none, the newest that its range allows is added. The package index is asked where the farm does not know the
+    release. Raises Invalid, with the nearest release, where it stays unknown or was yanked.
     """
     runtime = _parse_release(distribution, version.strip().removeprefix(f"{distribution}=="))
     known_releases = index.find_releases([runtime])
@@ -149,7 +155,7 @@ def _parse_release(distribution: str, version_text: str) -> Runtime:
 
 
 def next_due_at(schedule: str, *, after: datetime | None = None) -> datetime | None:
-    """Find the next time of a schedule (five fields of cron) after `after` or now; None for an empty schedule."""
+    """Find the next time of a schedule (five fields of cron, UTC) after `after` or now; None for an empty schedule."""
     if not schedule:
         return None
     due_at: datetime = croniter(schedule, after or timezone.now()).get_next(datetime)
@@ -211,7 +217,7 @@ def _read_columns(changes: Changes, *, distribution: str) -> dict[str, object]:
 
 
 def _read_watch_matrix(declared: Declared) -> Matrix:
-    """Check a watch's matrix, which has no runtime axis; for None it is the default one without its runtimes."""
+    """Check a watch's matrix, which may have no runtime axis; for None, take the default one without its runtimes."""
     if declared is None:
         declaration = matrices.default_matrix().as_plain()
         declaration["matrix"].pop("runtime", None)
