@@ -1,7 +1,7 @@
 """Copies the store's files to an S3-compatible bucket, as `team/aa/sha256`, for farms of several machines.
 
-It is off unless STORAGES has `objects`. With a bucket, a machine's folder has only the files that it wrote or fetched
-itself. The bucket has all files: each is there before any row names it.
+The bucket is off unless STORAGES has `objects`. With a bucket, the folder of a machine has only the files that this
+machine wrote or fetched. The bucket has all files; each is uploaded before any row names it.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ def is_configured() -> bool:
 
 
 def upload_file(path: Path, *, team_id: int, sha256: str) -> None:
-    """Upload a file of the store to the bucket, unless it is there or no bucket is configured.
+    """Upload a file of the store to the bucket. Nothing happens if it is there already or no bucket is configured.
 
     Raises Away where the bucket does not answer.
     """
@@ -39,10 +39,10 @@ def upload_file(path: Path, *, team_id: int, sha256: str) -> None:
 
 
 def download_file(target: Path, *, team_id: int, sha256: str, drafts: Path) -> bool:
-    """Download a file to its place in the store, whole or not at all, by way of the folder `drafts`.
+    """Download a file from the bucket to `target`, whole or not at all; it is written to the folder `drafts` first.
 
-    Return False where the bucket has no such file, or none is configured. Raises Away where the bucket does not answer
-    or the content has another sha256.
+    Return False where the bucket has no such file, or no bucket is configured. Raises Away where the bucket does not
+    answer or the content has another sha256.
     """
     if not is_configured():
         return False
@@ -70,7 +70,7 @@ def download_file(target: Path, *, team_id: int, sha256: str, drafts: Path) -> b
 
 
 def delete_file(*, team_id: int, sha256: str) -> None:
-    """Delete a file from the bucket, if one is configured. Raises Away where the bucket does not answer."""
+    """Delete a file from the bucket, if a bucket is configured. Raises Away where the bucket does not answer."""
     if is_configured():
         with _open_bucket() as bucket:
             bucket.delete(make_object_name(team_id=team_id, sha256=sha256))

@@ -42,11 +42,12 @@ class Part:
 
 
 def sort_into_parts(drafts: Iterable[Draft], *, roles: Mapping[str, FileRole]) -> list[Part]:
-    """Find the role and the stored name of every file of an upload; the model comes first.
+    """Find the role and the stored name of every file of an upload; the model comes first, the others by name.
 
-    `roles` maps file names to the roles that the form gave; all other roles follow from the names. Raises Invalid where
-    there is not exactly one `.onnx` file, for too many or empty files, for names that cannot be used or occur twice,
-    for two archives of a role, and for expected outputs without inputs.
+    `roles` maps file names to the roles that the form gave; all other roles follow from the names. ONNX's own test data
+    get the name `test_data_set_N-input_M.pb`. Raises Invalid where there is not exactly one model, for no files, more
+    than MAX_FILES or an empty one, for names that cannot be used or differ only in case, for an `.npz` whose name does
+    not tell its role, for two archives of a role, and for expected outputs without inputs.
     """
     parts = [_make_part(draft, role=roles.get(draft.name)) for draft in drafts]
     if len(parts) > MAX_FILES:
@@ -57,12 +58,12 @@ def sort_into_parts(drafts: Iterable[Draft], *, roles: Mapping[str, FileRole]) -
 
 
 def is_allowed_zip_name(name: str) -> bool:
-    """Say whether a file in a zip may have this name: no folder but ONNX's test_data_set_N, and not only dots."""
+    """Say whether a file may have this name: ASCII, not only dots, and in no folder but ONNX's test_data_set_N."""
     return bool(PROTOBUF_DATA.fullmatch(name) or (NAME.fullmatch(name) and name.strip(".")))
 
 
 def make_printable(name: str) -> str:
-    """Return a foreign name as fit for a sentence: cut at 80 characters, each control character replaced by U+FFFD."""
+    """Make an untrusted name fit for a sentence: U+FFFD for unprintable characters, and at most 80 characters."""
     clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name)
     return clean if len(clean) <= 80 else clean[:77] + "…"
 
@@ -101,7 +102,7 @@ def _check_names(parts: list[Part]) -> None:
                 code="bad_name",
                 hint="File names have 1 to 128 letters, digits, dots, dashes and underscores.",
             )
-        # a node's disk may not tell capital from small letters
+        # the file system of a node may ignore case
         if names.setdefault(part.name.lower(), part.name) is not part.name:
             raise Invalid(f"Two files are called {make_printable(part.name)}; upload each once.", code="same_name")
     for role in (*REFERENCE_ROLES, FileRole.PROMPTS, FileRole.CALIBRATION, FileRole.EVALUATION):

@@ -1,4 +1,4 @@
-"""Says whether uploads are read in a sandbox on this machine, and warns where no sandbox works."""
+"""Whether uploads are read on this machine, in a sandbox or without one, and the warnings where no sandbox works."""
 
 import logging
 from dataclasses import dataclass
@@ -14,7 +14,10 @@ OVERRIDE = "ONNXFARM_UNSANDBOXED=yes-i-own-every-model"
 
 @dataclass(frozen=True, kw_only=True)
 class Confinement:
-    """The sandbox level of this process, and whether the operator accepts reading uploads without a sandbox."""
+    """The sandbox level of this process, and whether the operator accepts reading uploads without a sandbox.
+
+    `reads_uploads` is True where a sandbox works or the operator accepts to do without.
+    """
 
     level: Level
     is_accepted: bool
@@ -48,7 +51,7 @@ def current_confinement() -> Confinement:
 
 
 def apply_operator_choice() -> None:
-    """Allow or refuse work without a sandbox in this process, as the setting UNSANDBOXED says."""
+    """Allow or refuse work without a sandbox for the rest of this process, as the setting UNSANDBOXED says."""
     if settings.UNSANDBOXED:
         unconfined.accept_unconfined(lambda _: log.warning("%s", current_confinement().advice))
     else:

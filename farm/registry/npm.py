@@ -33,7 +33,7 @@ ALGORITHMS = ("sha512", "sha384", "sha256")
 
 
 class NpmError(ReasonedError):
-    """A release cannot be downloaded; the text is one sentence that names the registry."""
+    """The reason, in one sentence that names the registry, why a release cannot be listed or downloaded."""
 
     def __init__(self, text: str, *, code: ReasonCode = ReasonCode.RUNTIME_INSTALL_FAILED) -> None:
         super().__init__(Reason(code=code, text=text[:2000]))
@@ -41,7 +41,7 @@ class NpmError(ReasonedError):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release with its package's address and digest, written as for Subresource Integrity: `sha512-…`."""
+    """A release with the address and the digest of its package; the digest is written as `sha512-<base64>`."""
 
     name: str
     version: str
@@ -50,7 +50,7 @@ class Release:
 
 
 def find_release(name: str, version: str, *, registry: str, client: httpx2.Client | None = None) -> Release:
-    """Ask the registry for a release of a package.
+    """Ask the registry for a release of a package. `client` is closed at the end, as in the other functions.
 
     Raises NpmError where there is no such release or no answer, and where its package has no digest or lies on another
     host.
@@ -69,7 +69,7 @@ def find_release(name: str, version: str, *, registry: str, client: httpx2.Clien
 def list_versions(name: str, *, registry: str, client: httpx2.Client | None = None) -> dict[str, str]:
     """Map the versions that the registry offers to the reason why they are deprecated, empty where they are not.
 
-    Raises NpmError where the registry does not answer or lists none.
+    Pre-releases are included. Raises NpmError where the registry does not answer or has no list of versions.
     """
     with client or _make_client() as session:
         answer = _fetch_json(session, f"{registry.rstrip('/')}/{name}", label=name, accept=SHORT)
@@ -80,7 +80,7 @@ def list_versions(name: str, *, registry: str, client: httpx2.Client | None = No
 
 
 def _explain_deprecation(release: object) -> str:
-    """Return npm's `deprecated` of a version, a sentence or only true; empty where it is not deprecated."""
+    """Return why a version is deprecated, "deprecated" where npm gives no reason; empty where it is not deprecated."""
     deprecated = release.get("deprecated") if isinstance(release, dict) else None
     if isinstance(deprecated, str):
         return " ".join(deprecated.split())[:200]
@@ -88,10 +88,10 @@ def _explain_deprecation(release: object) -> str:
 
 
 def download_release(release: Release, target: Path, *, client: httpx2.Client | None = None) -> None:
-    """Download a release's package to `target`, packed as it is.
+    """Download the package of a release to the file `target`, without unpacking it.
 
-    Raises NpmError where the registry does not answer or has none, and where it is too large, late or has another
-    digest; what was written to `target` stays.
+    Raises NpmError where the registry does not answer or has no package, and where the package is too large, takes too
+    long or has another digest. The file `target` stays then with the bytes that came.
     """
     algorithm, expected_digest = _parse_strongest_digest(release.integrity) or ("sha512", b"")
     digest, size = hashlib.new(algorithm), 0
@@ -126,7 +126,7 @@ def _make_client() -> httpx2.Client:
 def _fetch_json(
     client: httpx2.Client, address: str, *, label: str, accept: str = "application/json"
 ) -> dict[str, object]:
-    """Return the registry's answer, a JSON object. Errors call it `label`. Raises NpmError for anything else."""
+    """Return the registry's answer, a JSON object. Raises NpmError for any other answer; its text names `label`."""
     try:
         with client.stream("GET", address, headers={"Accept": accept}) as response:
             if response.status_code == 404:

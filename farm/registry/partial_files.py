@@ -1,8 +1,8 @@
-"""Files that arrive in pieces, on the disk: `partial/<key>` holds the bytes, `partial/<key>.writer` who writes them.
+"""Files that arrive in pieces, on the disk: `partial/<key>` holds the bytes, `partial/<key>.writer` their writer.
 
-A thread of the farm may still read from a connection that was cut. So each request that writes first puts a random
-token into the writer's file, and writes every chunk under that file's lock and only while its token is still there: the
-newest request goes on, and older ones can do no harm any more.
+A thread of the farm may still read from a connection that was cut. So each request first puts a random token into the
+writer's file. It writes each chunk under a lock of that file, and only while its token is still there. The newest
+request can always continue, and older ones can no longer write.
 """
 
 import contextlib
@@ -20,6 +20,7 @@ from farm.base.refusals import Conflict, Missing, NoSpace
 from farm.registry.storage import NO_SPACE, NO_SPACE_HINT
 
 TOKEN_BYTES: Final = 16
+# in place of a token: no request may write
 CLOSED: Final = b"-" * TOKEN_BYTES
 
 
@@ -32,7 +33,7 @@ def partial_path(key: str) -> Path:
 
 
 def create_partial(key: str) -> None:
-    """Make the empty files of a new upload. Raises NoSpace when the disk is full."""
+    """Create the two empty files of a new upload. Raises NoSpace when the disk is full."""
     partial_dir().mkdir(parents=True, exist_ok=True)
     with _refuse_full_disk():
         partial_path(key).touch(mode=0o600)
@@ -45,18 +46,18 @@ def remove_partial(key: str) -> None:
 
 
 def refuse_writers(key: str) -> None:
-    """Close an upload to all writers, those at work included, until `accept_writers` is called.
+    """Refuse all writers of an upload, also those that have begun, until `accept_writers` is called.
 
-    Raises Missing where its files are gone.
+    Raises Missing where the upload's files are gone.
     """
     with _lock(key) as writer:
         os.pwrite(writer, CLOSED, 0)
 
 
 def accept_writers(key: str) -> None:
-    """Let new writers begin after `refuse_writers`; those that were refused may not go on.
+    """Let new writers begin after `refuse_writers`; writers that had begun before stay refused.
 
-    Nothing happens where the files are gone.
+    Nothing happens where the upload's files are gone.
     """
     with contextlib.suppress(Missing), _lock(key) as writer:
         os.pwrite(writer, secrets.token_bytes(TOKEN_BYTES), 0)
@@ -65,9 +66,10 @@ def accept_writers(key: str) -> None:
 class PieceWriter:
     """Writes the piece of one request at `offset`, and takes over from any request that wrote before.
 
-    All bytes beyond `offset` are cut off. The constructor, `write` and `sync` raise Missing where the files are gone,
-    and Conflict where the upload is being completed or another request took over. `write` and `sync` also raise NoSpace
-    where the disk is full.
+    The constructor cuts off all bytes beyond `offset`. It raises Missing where the files are gone, and Conflict where
+    the upload is being completed. `write` and `sync` raise Missing where the files are gone, Conflict where another
+    request took over or the upload is being completed, and NoSpace where the disk is full. `bytes` counts the bytes
+    written so far.
     """
 
     def __init__(self, key: str, *, offset: int) -> None:
@@ -82,7 +84,7 @@ class PieceWriter:
             self._cut_at_start()
 
     def write(self, chunks: Iterable[bytes]) -> None:
-        """Append chunks. The chunks that were written stay where the iterator ends early or raises."""
+        """Append chunks. If the iterator ends early or raises, the chunks before that stay written."""
         with _open_partial(partial_path(self.key)) as file:
             for chunk in chunks:
                 unwritten = memoryview(chunk)

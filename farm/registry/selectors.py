@@ -1,4 +1,8 @@
-"""Reads models, versions, variants and stored files. Everything that a person sees goes through `visible_to`."""
+"""Reads models, versions, variants and stored files. `visible_to` leaves out the rows that the user may not see.
+
+Models are sorted by name, removed ones by the time of their removal (the last first), and versions from the newest to
+the oldest. Functions about an artifact, a variant or a version do not check who may read it.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -41,7 +45,7 @@ MAX_DUPLICATES = 10
 
 
 class Counted(TypedDict):
-    """Columns that queries for models add to those of the row."""
+    """Columns that queries for models add: `version_count` counts the versions that were not deleted."""
 
     version_count: int
 
@@ -62,7 +66,7 @@ def index_wheels(runtime: Runtime) -> tuple[WheelFile, ...]:
 
 
 def models_visible_to(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
-    """Return the models of the user's teams that were not deleted, sorted by name, each with `version_count`."""
+    """Return the models of the user's teams that were not deleted, sorted by name, each with a `version_count`."""
     return _count_versions(user).filter(removed_at=None)
 
 
@@ -92,7 +96,7 @@ def versions_visible_to(user: Anyone) -> QuerySet[Version]:
 
 
 def version_ids_of_model_name(text: str) -> list[int]:
-    """Return the ids of all versions whose model's name contains this text in any case, of all teams, deleted ones too.
+    """Return the ids of all versions whose model's name contains the text in any case, of all teams, deleted ones too.
 
     Queries use these ids as a list: PostgreSQL cannot estimate how many names contain a text, and a join with them
     reads everything of each model.
@@ -123,7 +127,7 @@ def versions_of(model: Model, *, user: Anyone) -> QuerySet[Version]:
 def newest_versions(model: Model, *, user: Anyone, limit: int) -> list[Version]:
     """List at most `limit` versions that were not deleted, the newest first.
 
-    Those of the model's main line are chosen before those of branches, however old they are.
+    If there are more, versions of the model's main line are preferred to those of branches, however old they are.
     """
     chosen = versions_of(model, user=user).annotate(is_own=Q(branch="")).order_by("-is_own", "-pk")[:limit]
     return sorted(chosen, key=lambda version: -version.pk)
@@ -134,14 +138,16 @@ def removed_versions(model: Model, *, user: Anyone) -> QuerySet[Version]:
 
 
 def versions_with_same_bundle(version: Version, *, user: Anyone) -> list[Version]:
+    """List other versions, of any model, with the same model and external data; MAX_DUPLICATES at most."""
     same = versions_visible_to(user).filter(artifact__sha256=version.artifact.sha256).exclude(pk=version.pk)
     return list(same.defer("inspection").prefetch_related(None)[:MAX_DUPLICATES])
 
 
 class Removal(NamedTuple):
-    """The effect of a deletion: unmeasured versions are deleted, with at most these bytes, measured ones are hidden.
+    """The effect of a deletion. Versions without runs are deleted, and those that runs have measured are hidden.
 
-    `runs` counts the runs of the measured ones.
+    `unmeasured` and `measured` count them, and `runs` counts the runs of the measured ones. At most `unmeasured_bytes`
+    are freed, as other versions may use the same files.
     """
 
     unmeasured: int
@@ -151,7 +157,7 @@ class Removal(NamedTuple):
 
 
 def estimate_removal(model: Model, *, version: Version | None = None) -> Removal:
-    """Count what deleting a model would do, or with `version` deleting only that version of it; delete nothing.
+    """Estimate what deleting a model would do, or with `version` deleting only that version; delete nothing.
 
     Versions that were deleted before do not count.
     """
@@ -163,6 +169,7 @@ def estimate_removal(model: Model, *, version: Version | None = None) -> Removal
 
 
 def newest_version_states(models: Iterable[Model]) -> dict[int, str]:
+    """Map model ids to the state of the newest version on the main line; models without versions are left out."""
     rows = Version.objects.not_removed().on_main_line().filter(model__in=list(models)).order_by("model", "number")
     return dict(rows.values_list("model", "state"))
 
@@ -192,7 +199,7 @@ def variant(user: Anyone, variant_id: int) -> Variant:
 
 
 def open_version_file(version: Version, name: str) -> BinaryIO:
-    """Open a file of the upload by its name, reference data included; the caller has checked who may read it.
+    """Open a file of the upload by its name, reference data included; the caller has to check who may read it.
 
     Raises Missing where there is no such file, and Away where the bucket does not answer.
     """
@@ -203,9 +210,9 @@ def open_version_file(version: Version, name: str) -> BinaryIO:
 
 
 def open_variant_file(variant: Variant, name: str) -> BinaryIO:
-    """Open a file of the derived model by its name in the bundle; the caller has checked who may read it.
+    """Open a file of the derived model by its name in the bundle; the caller has to check who may read it.
 
-    Raises Missing where there is no such file, also while the variant is not made, and Away where the bucket does not
+    Raises Missing where there is no such file or the variant is not made yet, and Away where the bucket does not
     answer.
     """
     files = ArtifactFile.objects.filter(artifact=variant.derived_id, role__in=BUNDLE_ROLES, name=name)
@@ -238,9 +245,9 @@ def prompts_ref(artifact: Artifact) -> FileRef | None:
 
 
 def find_stored_file(sha256: str) -> Path:
-    """Return the path of a stored file with this digest, of whichever team; it is fetched from the bucket if need be.
+    """Return the path of a stored file with this digest, of any team; a file that only the bucket has is downloaded.
 
-    The caller has checked who may read it. Raises Missing where there is no such file, and Away where the bucket does
+    The caller has to check who may read it. Raises Missing where there is no such file, and Away where the bucket does
     not answer.
     """
     for blob in Blob.objects.filter(sha256=sha256):
@@ -261,7 +268,7 @@ def inspection_of(version: Version) -> Inspection | None:
 def describe_uploaded_numbers(versions: Iterable[Version]) -> dict[int, str]:
     """Map the ids of uploaded versions to the name of their number format, as `fp16`.
 
-    The name is empty where it is not known, as before inspection.
+    The name is empty where it is not known, for example before inspection.
     """
     facts = (f"inspection__{fact}" for fact in recipes.UPLOADED)
     rows = Version.objects.filter(pk__in=[version.pk for version in versions]).values_list("pk", *facts)
@@ -269,7 +276,7 @@ def describe_uploaded_numbers(versions: Iterable[Version]) -> dict[int, str]:
 
 
 def model_facts(version: Version) -> ModelFacts:
-    """Collect the facts of a version that planning needs. Raises Conflict until inspection has accepted it."""
+    """Collect the facts of a version for planning. Raises Conflict for a version that inspection has not accepted."""
     inspection = inspection_of(version)
     if inspection is None:
         raise Conflict(f"{version} is {version.state}; it can be planned once it is inspected.", code="not_inspected")

@@ -1,7 +1,7 @@
 """The content-addressed store: files below STORE_DIR, in a folder for each team, named by their sha256.
 
-A file is written to `incoming/` while it is hashed, forced to disk, then renamed to `<team>/<aa>/<sha256>`. So a file
-that is named by its digest is whole, and a crash leaves only drafts, which the sweep removes.
+A file is written to `incoming/` and hashed at the same time, forced to disk, then renamed to `<team>/<aa>/<sha256>`. So
+a file under its digest is always whole, and a crash leaves only drafts, which the sweep removes.
 """
 
 import errno
@@ -23,17 +23,18 @@ DRAFT_LIFE_S = 24 * 3600.0
 COPY_BYTES = 1 << 20
 # a draft checks the free space of the disk again after this many bytes
 SPACE_CHECK_BYTES = 32 * 1024**2
-# in place of a team's id, which begin with 1, for files that belong to no team
+# stands for the team of files that belong to no team; the ids of teams begin with 1
 OF_THE_FARM = 0
 NO_SPACE = "The farm's disk is full, so the upload was not kept."
 NO_SPACE_HINT = "Free some space where the farm keeps its files, or ask its administrator, then upload again."
 
 
 class Draft:
-    """A file that is being written: `write` chunks, `seal` once, then `keep` it in the store or `discard` it.
+    """A file that is being written: `write` chunks, `seal` it once, then `keep` it in the store or `discard` it.
 
-    `sha256` (hexadecimal) is known once it is sealed, `bytes` at any time. `write` raises TooLarge beyond `limit_bytes`
-    (None: the largest upload). Every method raises NoSpace where the disk is full; either way the draft is removed.
+    `sha256` (hexadecimal) is empty until the draft is sealed; `bytes` is its size so far. `write` raises TooLarge
+    beyond `limit_bytes` (None: the largest upload). `write`, `seal` and `keep` raise NoSpace where the disk is full.
+    The draft is removed before either error.
     """
 
     def __init__(self, name: str, *, limit_bytes: int | None = None) -> None:
@@ -68,7 +69,7 @@ class Draft:
         return draft
 
     def write(self, chunk: bytes) -> None:
-        """Append a chunk and hash it. Raises TooLarge over the limit, and NoSpace; the draft is removed then."""
+        """Append a chunk and hash it. Raises TooLarge over the limit and NoSpace; both errors remove the draft."""
         if self.bytes + len(chunk) > self._limit_bytes:
             self.discard()
             raise TooLarge(f"{self.name} is larger than the limit of {self._limit_bytes:,} bytes.", code="too_large")
@@ -84,7 +85,7 @@ class Draft:
         self.bytes += len(chunk)
 
     def _check_space(self) -> None:
-        """Remove the draft and raise NoSpace where the disk is full, as uploads at the same time take its room too."""
+        """Remove the draft and raise NoSpace where the disk is full; other uploads fill it at the same time."""
         try:
             check_free_space()
         except NoSpace:
@@ -160,7 +161,7 @@ def copy_to_draft(path: Path, *, name: str | None = None) -> Draft:
 
 
 def incoming_dir() -> Path:
-    """Return the folder of drafts, on the same file system as the store; make it where it is missing."""
+    """Return the folder of drafts, which is created if it is missing; it is on the file system of the store."""
     folder = Path(settings.STORE_DIR) / "incoming"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -187,9 +188,9 @@ def fetch_blob(*, team_id: int, sha256: str) -> Path:
 
 
 def check_free_space(*, bytes_wanted: int = 0) -> None:
-    """Raises NoSpace where writing this many bytes would leave the store's disk with less than its reserve.
+    """Raise NoSpace where writing this many bytes would leave the store's disk with less than its reserve.
 
-    With no bytes, it tells whether the reserve is used up already.
+    With 0 bytes, raise it where the reserve is used up already.
     """
     folder = Path(settings.STORE_DIR)
     folder.mkdir(parents=True, exist_ok=True)
@@ -205,7 +206,7 @@ def check_free_space(*, bytes_wanted: int = 0) -> None:
 def clear_leftovers(*, older_than_s: float = DRAFT_LIFE_S) -> int:
     """Remove drafts and work folders that a crash left behind; return how many.
 
-    These are the ones that were last changed over `older_than_s` seconds ago.
+    They count as left behind where nothing was changed in them for `older_than_s` seconds.
     """
     limit = time.time() - older_than_s
     folders = [folder for folder in (incoming_dir(), work_dir()) if folder.is_dir()]

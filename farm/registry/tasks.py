@@ -1,4 +1,4 @@
-"""Celery tasks of the `prepare` workers. A message holds only a row's id, and a second one for it does nothing."""
+"""Celery tasks of the `prepare` workers. A message holds only the id of a row; a second message for it does nothing."""
 
 import logging
 

@@ -41,7 +41,7 @@ CHUNK_BYTES: Final = 256 * 1024
 # zipfile reads the whole directory into memory, so its size is checked first
 MAX_DIRECTORY_BYTES: Final = 1 << 20
 METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# the size of nothing, deflated
+# the size of an empty text after deflate
 EMPTY_BYTES: Final = 2
 FLAT_HINT: Final = "Zip the files themselves, without their folder: zip -j model.zip folder/*"
 
@@ -101,7 +101,7 @@ def check_entries(file: IO[bytes], entries: Sequence[zipfile.ZipInfo], *, direct
 
 
 def _find_end_record(tail: bytes) -> int:
-    """Return the place of the end record, as Python's zipfile finds it: at the very end, else at the last mark."""
+    """Return the place of the end record in the way of Python's zipfile: at the very end, else at the last mark."""
     position = len(tail) - END.size
     if position < 0 or not (tail[position:].startswith(END_MARK) and tail.endswith(b"\x00\x00")):
         position = tail.rfind(END_MARK)
@@ -162,7 +162,7 @@ def _measure_descriptor(file: IO[bytes], entry: zipfile.ZipInfo, *, at: int) -> 
         try:
             written = mark + struct.pack(form, entry.CRC, entry.compress_size, entry.file_size)
         except struct.error:
-            continue  # sizes that need eight bytes
+            continue  # this form has no room for such sizes
         if following.startswith(written):
             return len(written)
     raise RecordError("what stands behind an entry's data has another size than the list")
@@ -187,7 +187,7 @@ def _has_second_name(extra: bytes) -> bool:
 def unpack(archive: Draft, *, limit_bytes: int) -> list[Draft]:
     """Unpack a zip into sealed drafts, under the names of its files; the caller keeps or discards them.
 
-    Empty folders are passed over, and the zip's own draft stays.
+    Entries for folders are skipped, and the draft of the zip itself stays.
 
     Raises Invalid for a damaged archive or an entry that is not allowed, TooLarge where its files declare more than
     `limit_bytes` in all, and NoSpace where the disk has no room for them.
@@ -239,7 +239,7 @@ def _list_files(entries: list[zipfile.ZipInfo], *, archive: str) -> list[zipfile
 
 
 def _is_folder(entry: zipfile.ZipInfo) -> bool:
-    """Say whether an entry is an empty folder, by its whole name (`filename` ends before a NUL)."""
+    # by the whole name, as `filename` ends before a NUL; a folder with content is refused by its name
     return entry.orig_filename.endswith("/") and not entry.file_size and entry.compress_size <= EMPTY_BYTES
 
 

@@ -35,9 +35,9 @@ class StoredUpload(Upload):
 
 
 class StoreUploadHandler(FileUploadHandler):
-    """Django's upload handler of the farm: it hashes files while it writes them to drafts.
+    """The farm's upload handler for Django, which writes the files of a form to drafts and hashes them.
 
-    It raises MultiPartParserError for anybody who has not signed in.
+    It raises MultiPartParserError for a person who has not signed in.
     """
 
     chunk_size = CHUNK_BYTES
@@ -54,9 +54,10 @@ class StoreUploadHandler(FileUploadHandler):
         boundary: str,
         encoding: str | None = None,
     ) -> None:
-        """Check who sends a form, and its declared length, before any of its body is read; always return None.
+        """Check the sender and the declared length of a form before its body is read; always return None.
 
-        Raises MultiPartParserError for anybody who has not signed in, TooLarge and NoSpace.
+        Raises MultiPartParserError for a person who has not signed in, TooLarge over the limit, and NoSpace where the
+        disk has no room for it.
         """
         if self.request is None or not self.request.user.is_authenticated:
             # answered with 400, and nothing of the body is read
@@ -72,7 +73,7 @@ class StoreUploadHandler(FileUploadHandler):
             self.draft.write(raw_data)
 
     def file_complete(self, file_size: int) -> StoredUpload | None:
-        """Seal the draft of the file that has come in whole, and return it; None where no file was begun."""
+        """Seal the draft of a file that has arrived, and return it as an upload; None where no file was begun."""
         draft, self.draft = self.draft, None
         if draft is None:
             return None
@@ -80,7 +81,7 @@ class StoreUploadHandler(FileUploadHandler):
         return StoredUpload(draft, content_type=self.content_type)
 
     def upload_interrupted(self) -> None:
-        """Discard the file in which the body ended, and raise Invalid unless another error stopped the upload."""
+        """Discard the file that was cut short, if any, and raise Invalid unless another error stopped the upload."""
         if self.draft is None:
             return
         self.draft.discard()
@@ -100,7 +101,11 @@ def check_upload_size(content_length: int) -> None:
 
 
 def receive_body(request: HttpRequest, *, name: str) -> Draft:
-    """Read the raw body of a request into a sealed draft. Raises Invalid where it ends before its declared length."""
+    """Read the raw body of a request into a sealed draft.
+
+    Raises Invalid where the body ends before its declared length, TooLarge over the limit, and NoSpace. No draft is
+    left then.
+    """
     declared = int(request.headers.get("Content-Length") or 0)
     check_upload_size(declared)
     draft = Draft(name)

@@ -1,4 +1,4 @@
-"""Temporary folders in which the workshop works on copies of an artifact's files, under their own names."""
+"""Temporary folders for the workshop, with copies of an artifact's files under their names in the artifact."""
 
 import errno
 import fcntl
@@ -15,7 +15,7 @@ from farm.registry import storage
 from farm.registry.models import Artifact
 from farm.registry.states import BUNDLE_ROLES
 
-# linux/fs.h, _IOW(0x94, 9, int): makes a file share another's blocks instead of copying them, where that is supported
+# ioctl of linux/fs.h, _IOW(0x94, 9, int): the target shares the blocks of the source, where that is supported
 FICLONE: Final = 0x40049409
 UNSUPPORTED: Final = (
     errno.EOPNOTSUPP,
@@ -40,7 +40,7 @@ def make_work_folder() -> Iterator[Path]:
 def copy_artifact_into(artifact: Artifact, folder: Path, *, only_main: bool = False) -> Path:
     """Copy the artifact's model and external data, or with `only_main` the model alone, into `folder`.
 
-    Makes the folder where it is missing, and returns it. The files are plain, because ONNX and ONNX Runtime refuse
+    Return the folder, which is created if it is missing. The files are plain, because ONNX and ONNX Runtime refuse
     symbolic and hard links. Raises NoSpace where the disk is full, and FileNotFoundError where a file is missing from
     the store.
     """

@@ -67,7 +67,7 @@ class Pins:
             raise PermissionError(f"{details[1]!r} was not looked up by name and judged.")
 
     def _is_pinned(self, socket_address: object) -> bool:
-        """Say whether the process may connect: `socket_address` is a tuple with the host first, or the path of a socket."""
+        """Say whether the address is pinned; it is a tuple that begins with the host, or the path of a local socket."""
         if not isinstance(socket_address, tuple) or not socket_address:
             return False
         try:

@@ -14,7 +14,10 @@ class ArtifactQuerySet(OwnedQuerySet["Artifact"]):
 
 
 class Artifact(models.Model):
-    """One immutable bundle: `.onnx` + external data, with optional reference data beside it."""
+    """An immutable set of files: a model with its external data, and optional reference data.
+
+    `bundle` has the model and its external data alone, sorted by name. `blob_of` is the first file of a role, or None.
+    """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="artifacts")
     # digest of the bundle alone (farm.contract.cells.Bundle.digest), so that digests of cells do not depend on
@@ -28,11 +31,11 @@ class Artifact(models.Model):
     inputs = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
     inputs_batch = models.PositiveIntegerField(null=True, blank=True)
     expected = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
-    # samples that static quantisation reads its ranges from, likewise; or why what was given cannot serve
+    # samples that static quantisation takes its ranges from, as accepted, or the problem of those that were uploaded
     calibration = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
     calibration_samples = models.PositiveIntegerField(null=True, blank=True)
     calibration_problem = models.TextField(blank=True, default="")
-    # token ids to generate from, likewise, and what planning is told of them
+    # token ids to generate from, as accepted, and their facts for planning
     prompts = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
     prompts_json = models.JSONField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -62,7 +65,7 @@ class Artifact(models.Model):
 
 
 class ArtifactFile(models.Model):
-    """A file of an artifact: the name it has in its bundle and its content."""
+    """A file of an artifact: its name in the artifact, its role and its content."""
 
     artifact = models.ForeignKey(Artifact, models.CASCADE, related_name="files")
     blob = models.ForeignKey(Blob, models.PROTECT, related_name="uses")

@@ -43,7 +43,7 @@ class EvaluationData(Making):
 
     @property
     def order(self) -> EvaluationOrder | None:
-        """What nodes are told of the data; None until they were accepted."""
+        """The data as nodes get them; None until the sandbox has accepted them."""
         if self.state != MakingState.READY or self.data is None:
             return None
         ref = FileRef(name="evaluation.npz", sha256=self.data.sha256, bytes=self.data.bytes)

@@ -19,7 +19,7 @@ class ModelQuerySet(OwnedQuerySet["Model"]):
 
 
 class Model(models.Model):
-    """A named line of versions of a team. With `removed_at` it was deleted, and stays for the runs that name it."""
+    """A named line of versions of a team. With `removed_at` it was deleted, but stays for the runs that name it."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="models")
     name = models.CharField(max_length=100)
@@ -44,7 +44,7 @@ class Model(models.Model):
 
 
 class VersionQuerySet(OwnedQuerySet["Version"]):
-    """Queries for versions."""
+    """Queries for versions. Those on the main line were not uploaded for a branch."""
 
     team_path = "model__team"
 
@@ -52,7 +52,6 @@ class VersionQuerySet(OwnedQuerySet["Version"]):
         return self.filter(removed_at=None)
 
     def on_main_line(self) -> Self:
-        """Filter to versions of the model's own line, without those that gates uploaded for branches."""
         return self.filter(branch="")
 
 
@@ -66,12 +65,12 @@ class Version(models.Model):
     # where a gate uploaded it: the branch and the commit; empty otherwise
     branch = models.CharField(max_length=255, blank=True, default="", db_default="")
     commit = models.CharField(max_length=64, blank=True, default="", db_default="")
-    # the last upload by a gate, after which retention counts
+    # when a gate last uploaded it; retention counts from then
     sent_at = models.DateTimeField(null=True, blank=True)
     # whether retention leaves it alone
     is_kept = models.BooleanField(default=False, db_default=False)
     state = models.CharField(max_length=12, choices=VersionState.choices, default=VersionState.PENDING)
-    # what the workshop found
+    # the result of the inspection; null until it is accepted
     inspection = models.JSONField(null=True, blank=True)
     # why it was rejected
     problem = models.TextField(blank=True)

@@ -1,4 +1,4 @@
-"""Files that are still coming in, in pieces."""
+"""Uploads that arrive in pieces."""
 
 from typing import TYPE_CHECKING, Self
 
@@ -19,7 +19,7 @@ class PartialUploadQuerySet(models.QuerySet["PartialUpload"]):
     """Queries for unfinished uploads."""
 
     def visible_to(self, user: "User | AnonymousUser") -> Self:
-        """Filter to the user's own uploads: not even their team sees an unfinished one."""
+        """Filter to the uploads that the user began; other members of the team do not see them."""
         return self.filter(user=user) if user.is_authenticated else self.none()
 
     def not_expired(self) -> Self:
@@ -27,7 +27,10 @@ class PartialUploadQuerySet(models.QuerySet["PartialUpload"]):
 
 
 class PartialUpload(models.Model):
-    """One file that is sent in pieces; see farm.registry.partial_files."""
+    """One file that is sent in pieces; farm.registry.partial_files writes its bytes.
+
+    `is_whole`: all of its bytes have arrived.
+    """
 
     key = models.CharField(max_length=43, unique=True)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="partial_uploads")
@@ -36,7 +39,7 @@ class PartialUpload(models.Model):
     # size of the whole file, and how much of it is on the disk
     bytes = models.PositiveBigIntegerField()
     offset = models.PositiveBigIntegerField(default=0)
-    # what the sender says the whole file has; empty: the sender did not say
+    # the digest of the whole file as the sender announced it; empty where the sender did not
     sha256 = models.CharField(max_length=64, blank=True)
     # set once the file has become part of a version; the bytes then belong to the store
     version = models.ForeignKey(Version, models.CASCADE, null=True, blank=True, related_name="+")

@@ -1,4 +1,4 @@
-"""Plans that people ordered: a constraint of the database allows a person one open order at a time."""
+"""Orders of plans. A constraint of the database allows each person one open order at a time."""
 
 import zlib
 
@@ -13,7 +13,10 @@ OPEN = (MakingState.PENDING, MakingState.MAKING)
 
 
 class PlanOrder(Making):
-    """An order to plan a matrix for a person. A small plan is made in the request itself, a large one by `prepare`."""
+    """An order to plan a matrix for a person. A small plan is made in the request itself, a large one by `prepare`.
+
+    `is_open`: the plan is neither ready nor failed. `plan_json` fails before the plan is ready.
+    """
 
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     version = models.ForeignKey(Version, models.CASCADE, related_name="+")

@@ -11,7 +11,10 @@ from farm.registry.states import MakingState
 
 
 class Making(models.Model):
-    """The base of rows that a `prepare` worker makes: pending → making → ready, or failed with a reason."""
+    """The base of rows that a `prepare` worker makes: pending → making → ready, or failed with a reason.
+
+    `is_finished` is True for ready and failed rows.
+    """
 
     state = models.CharField(max_length=8, choices=MakingState.choices, default=MakingState.PENDING)
     reason_code = models.CharField(max_length=40, blank=True)
@@ -67,7 +70,7 @@ class Variant(Making):
 
 
 class VariantReport(Making):
-    """What quantisation did to a variant: errors by tensor, scales by weight. Made only when somebody asks for it."""
+    """What quantisation did to a variant: errors by tensor, scales by weight. It is made only when ordered."""
 
     variant = models.OneToOneField(Variant, models.CASCADE, related_name="report")
     report_json = models.JSONField(null=True, blank=True)

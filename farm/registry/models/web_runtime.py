@@ -13,7 +13,7 @@ class WebRuntime(Making):
     version = models.CharField(max_length=32, unique=True)
     # the package's digest as npm writes it
     integrity = models.CharField(max_length=200, blank=True)
-    # what browsers load
+    # the files that browsers load; empty until they are fetched
     files_json = models.JSONField(default=list)
     # the team whose run first asked for it; None for releases that the farm knows by itself
     team = models.ForeignKey(Team, models.SET_NULL, null=True, blank=True, related_name="+")

@@ -1,4 +1,4 @@
-"""Changes the texts of models: names, descriptions, labels for watches and searches, notes of versions."""
+"""Changes the names, descriptions and labels of models, and the notes of versions."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -20,9 +20,10 @@ DESCRIPTION_LENGTH = 5000
 
 @contextmanager
 def reserve_model_name(model: Model, name: str, *, refusal: str, hint: str = "") -> Iterator[None]:
-    """Open a transaction in which the model may take the name. It locks the team, so that uploads and renames wait.
+    """Open a transaction in which the model may take the name; uploads and renames in the team wait for its end.
 
-    Raises Conflict with the texts `refusal` and `hint` where another model of the team has the name.
+    Raises Conflict with the texts `refusal` and `hint` where another model of the team has the name. Deleted models do
+    not count.
     """
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=model.team_id)
@@ -45,8 +46,8 @@ def edit_model(
 ) -> Model:
     """Change a model's name, description or labels; None leaves them as they are. Old runs keep the old name.
 
-    Labels take the place of those that the model had. Raises NotAllowed for whoever may not write in the team, Invalid
-    for a value that cannot be, and Conflict for the name of another model.
+    `labels` replace the present ones. Raises NotAllowed for a person who may not write in the team, Invalid for a bad
+    name, description or label, and Conflict for the name of another model.
     """
     _check_may_change(model, by)
     old_name = model.name
@@ -67,9 +68,10 @@ def edit_model(
 
 
 def edit_version_note(*, version: Version, by: User, note: str) -> Version:
-    """Change the note of a version, also of a branch's or a deleted one; log that, but not the words.
+    """Replace the note of a version; a version of a branch or a deleted one may be changed too.
 
-    Raises NotAllowed for whoever may not write in the team, Invalid for a note that is too long or has a NUL.
+    The audit log names the version but not the note. Raises NotAllowed for a person who may not write in the team, and
+    Invalid for a note that is too long or has a NUL.
     """
     _check_may_change(version.model, by)
     version.note = clean_note(note)
@@ -79,9 +81,9 @@ def edit_version_note(*, version: Version, by: User, note: str) -> Version:
 
 
 def keep_version(*, version: Version, by: User, is_kept: bool) -> Version:
-    """Protect a branch's version from retention, or end that with `is_kept=False`; log it either way.
+    """Protect a branch's version from retention, or end the protection with `is_kept=False`; log either.
 
-    Raises NotAllowed for whoever may not write in the team, and Conflict for a version of the model's own line.
+    Raises NotAllowed for a person who may not write in the team, and Conflict for a version of the model's main line.
     """
     _check_may_change(version.model, by)
     if not version.branch:
@@ -114,7 +116,7 @@ def clean_note(note: str) -> str:
 
 
 def _check_labels(labels: Iterable[str]) -> list[str]:
-    """Return labels without repeats, in their order. Raises Invalid for too many, or one that cannot be."""
+    """Return the labels without repeats, in their order. Raises Invalid for too many labels, or a bad one."""
     checked = list(dict.fromkeys(label.strip() for label in labels))
     bad = [label for label in checked if not label or len(label) > LABEL_LENGTH or not label.isprintable()]
     if bad or len(checked) > MAX_LABELS:

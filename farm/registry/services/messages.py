@@ -1,4 +1,4 @@
-"""Sends hints by which workers learn of a waiting row. A sweep or tick sends a hint again that was lost."""
+"""Sends hints, the Celery messages that tell workers of a waiting row. A sweep or a tick sends lost hints again."""
 
 import logging
 
@@ -26,7 +26,7 @@ def send_hint_on_commit(task: str, row_id: int, *, queue: str = PREPARE_QUEUE) -
 
 
 def send_hint(task: str, row_id: int, *, queue: str = PREPARE_QUEUE) -> None:
-    """Send a task that names a row. Where the broker does not answer this is only logged, as the hint is sent again."""
+    """Send a task with the id of a row. If the broker does not answer, only log that: the hint is sent again later."""
     try:
         current_app.send_task(task, args=[row_id], queue=queue, retry=False)
     except (OperationalError, OSError) as problem:

@@ -1,4 +1,4 @@
-"""The origin of a version: a commit, and the branch whose gate uploads it."""
+"""The origin of a version: a branch and a commit, as the gate that uploads it says."""
 
 import re
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The branch, empty for the model's main line, and the commit of an upload.
+    """The branch (empty for the model's main line) and the commit (empty where it is not known) of an upload.
 
-    `is_gate` says that it came with a token that may only run gates. Raises Invalid for a text that can be no branch or
-    commit, and for a gate without a branch.
+    `is_gate` says that the upload came with a token that may only run gates. The constructor raises Invalid for a text
+    that cannot be a branch or a commit, and for a gate without a branch.
     """
 
     branch: str = ""
@@ -40,11 +40,12 @@ class Origin:
             )
 
     def make_version_filter(self, digests: Mapping[str, str]) -> Q:
-        """Make the filter for the versions that an upload with this origin and the same content may repeat.
+        """Make the filter for existing versions that may stand for an upload with this origin and the same content.
 
-        `digests` are those of the upload's content, by column. An upload to the main line repeats only versions of the
-        main line, so that a merged model becomes its newest version. An upload of a branch repeats versions of any
-        branch; without reference data it also repeats versions of the main line that were not deleted.
+        The content itself is not filtered; `digests` holds its digests by column. An upload to the main line matches
+        only versions of the main line, so that a merged model becomes the newest version there. An upload of a branch
+        matches versions of any branch; without reference data it also matches versions of the main line that were not
+        deleted.
         """
         if not self.branch:
             return Q(branch="")

@@ -16,17 +16,17 @@ MAX_INDEXES = 5
 
 
 class OfferedVersions(NamedTuple):
-    """The versions that an index offers, and a sentence on wheels that it changed; empty where it changed none."""
+    """The versions that an index offers, and a sentence about the first wheel that it changed (empty: none)."""
 
     versions: tuple[str, ...] = ()
     problem: str = ""
 
 
 def add_index(*, by: User, name: str, url: str) -> PackageIndex:
-    """Add a package index; whether it answers is not tried.
+    """Add a package index, without asking it whether it answers.
 
-    Raises NotAllowed for anybody but an admin of the farm, Invalid for a name or address that cannot be, and Conflict
-    for a name that is taken or one index too many.
+    Raises NotAllowed for a person who is no admin of the farm, Invalid for a bad name or address, and Conflict for a
+    name that is taken or where the farm has MAX_INDEXES.
     """
     _check_is_admin(by)
     try:
@@ -44,9 +44,9 @@ def add_index(*, by: User, name: str, url: str) -> PackageIndex:
 
 
 def remove_index(*, by: User, name: str) -> None:
-    """Remove a package index, so that nothing of it is installed any more; measurements with it stay.
+    """Remove a package index with its wheels, so that nodes install none of them any more; measurements stay.
 
-    Raises NotAllowed for anybody but an admin of the farm, and Missing where there is no such index.
+    Raises NotAllowed for a person who is no admin of the farm, and Missing where there is no such index.
     """
     _check_is_admin(by)
     with transaction.atomic():
@@ -58,9 +58,9 @@ def remove_index(*, by: User, name: str) -> None:
 def fetch_index_versions(index: PackageIndex, distribution: str, *, timeout_s: float) -> OfferedVersions:
     """Ask an index which versions of a build of ONNX Runtime it offers, and store each new wheel with its sha256.
 
-    A version is left out where the sha256 of one of its wheels has changed since it was first seen. There are none for
-    a package that is not a build of ONNX Runtime. Raises DownloadError where the index does not answer, and
-    IndexProblem where its page cannot be read.
+    A version is left out where the sha256 of one of its wheels differs from the stored one. A package that is not a
+    build of ONNX Runtime has no versions, and the index is not asked. Raises DownloadError where the index does not
+    answer, and IndexProblem where its page cannot be read.
     """
     if distribution not in BUILDS_ALONE:
         return OfferedVersions()

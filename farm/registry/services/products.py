@@ -1,7 +1,7 @@
-"""Orders the products that are made once for each digest: variants, inputs and references, outlines, reports.
+"""Orders what is made once for each artifact: variants, inputs and reference outputs, outlines, reports, runtimes.
 
 A row is an order. A worker claims it, renews the claim every few seconds while it works, and ends it as ready or
-failed.
+failed. The functions `ensure_…` return the row as it is: it may be pending, in the making, ready or failed.
 """
 
 import contextlib
@@ -63,9 +63,9 @@ BROKEN = "Internal error while preparing this; see the farm's log, then try agai
 
 
 def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
-    """Return the variant of that recipe. Order it where it is new, or failed through no fault of the model.
+    """Return the variant of that recipe. Order it where it is new, or where it failed for one of TRANSIENT_REASONS.
 
-    With the identity recipe it is ready at once.
+    The variant of the identity recipe is ready at once.
     """
     document = recipe.model_dump(mode="json")
     ready_columns = {"state": MakingState.READY, "derived": artifact, "finished_at": timezone.now()}
@@ -79,9 +79,9 @@ def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
 
 
 def ensure_preparation(*, artifact: Artifact, workload: Workload) -> Preparation:
-    """Return the preparation for that workload. Order it where it is new, or failed through no fault of the model.
+    """Return the preparation for that workload. Order it where it is new, or failed for one of TRANSIENT_REASONS.
 
-    It holds the inputs and the reference outputs, which workloads that differ only in concurrency or scenario share.
+    It holds the inputs and the reference outputs. Workloads that differ only in concurrency or scenario share them.
     """
     document = workload.model_dump(mode="json", exclude=NOT_IN_INPUTS)
     preparation, is_new = Preparation.objects.get_or_create(
@@ -92,14 +92,14 @@ def ensure_preparation(*, artifact: Artifact, workload: Workload) -> Preparation
 
 
 def ensure_report(variant: Variant) -> VariantReport:
-    """Return the report on that variant. Order it where it is new, or failed through no fault of the model."""
+    """Return the report on that variant. Order it where it is new, or failed for one of TRANSIENT_REASONS."""
     report, is_new = VariantReport.objects.get_or_create(variant=variant)
     _hint_if_pending(report, REPORT_VARIANT, is_new=is_new)
     return report
 
 
 def ensure_outline(artifact: Artifact) -> Outline:
-    """Return the artifact's outline. Order it where it is new, or failed through no fault of the model."""
+    """Return the artifact's outline. Order it where it is new, or failed for one of TRANSIENT_REASONS."""
     outline, is_new = Outline.objects.get_or_create(artifact=artifact)
     _hint_if_pending(outline, OUTLINE, is_new=is_new)
     return outline
@@ -108,7 +108,7 @@ def ensure_outline(artifact: Artifact) -> Outline:
 def ensure_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
     """Return that release for browsers; order it where it is new, or where fetching it failed over a minute ago.
 
-    `team` is stored with a new one: the team whose run asked for it.
+    `team`, the team whose run asked for it, is stored only with a new one.
     """
     row, is_new = WebRuntime.objects.get_or_create(version=version, defaults={"team": team})
     overdue = {"state": MakingState.FAILED, "finished_at__lt": timezone.now() - FETCHED_AGAIN_AFTER}
@@ -119,9 +119,9 @@ def ensure_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
 
 
 def claim(row: Row) -> bool:
-    """Claim a pending row for this worker by one conditional UPDATE, count the try, and read the row again.
+    """Claim a pending row for this worker by one conditional UPDATE, count the try, and reload the row.
 
-    Return False where it is not pending.
+    Return False, with nothing changed, where the row is not pending.
     """
     rows = type(row).objects.filter(pk=row.pk, state=MakingState.PENDING)
     if not rows.update(state=MakingState.MAKING, tries=F("tries") + 1, asked_at=timezone.now()):
@@ -131,9 +131,9 @@ def claim(row: Row) -> bool:
 
 
 def finish(row: Row) -> bool:
-    """Store the row's columns and make it ready.
+    """Store all columns of a claimed row and make it ready.
 
-    Return False, with nothing stored, where the sweep has given it to a later try.
+    Return False, with nothing stored, where the sweep has given the row to a later try.
     """
     columns = [f for f in row._meta.concrete_fields if not f.primary_key and f.attname not in ("tries", "created_at")]
     values = {f.attname: getattr(row, f.attname) for f in columns}
@@ -142,9 +142,9 @@ def finish(row: Row) -> bool:
 
 
 def fail(row: Row, *, code: ReasonCode, text: str) -> bool:
-    """Make the row failed, with its reason.
+    """Make a claimed row failed, with its reason and without its other columns.
 
-    Return False, with nothing stored, where the sweep has given it to a later try.
+    Return False, with nothing stored, where the sweep has given the row to a later try.
     """
     columns = {"state": MakingState.FAILED, "finished_at": timezone.now()}
     return bool(_select_claimed(row).update(reason_code=code, reason_text=text[:2000], **columns))
@@ -162,7 +162,7 @@ def _hint_if_pending(row: Row, task: str, *, is_new: bool) -> None:
 
 
 def _retry_failed(row: Row) -> bool:
-    """Make a failed row pending again, unless the failure was the model's fault; return whether it was done."""
+    """Make a row that failed for one of TRANSIENT_REASONS pending again; return whether it was one."""
     failed = type(row).objects.filter(pk=row.pk, state=MakingState.FAILED, reason_code__in=TRANSIENT_REASONS)
     if not failed.update(state=MakingState.PENDING, tries=0, reason_code="", reason_text="", asked_at=timezone.now()):
         return False
@@ -171,10 +171,11 @@ def _retry_failed(row: Row) -> bool:
 
 
 def find_or_order_outline(version: Version) -> Path | None:
-    """Return the file with the version's graph without its large tensors; None while it is being made.
+    """Return the file with the version's graph without its large tensors; None while the file is being made.
 
-    It is ordered here where it was never made, or failed a while ago. Raises Conflict until inspection has accepted the
-    version and for a graph that cannot be drawn, and Missing where the file is not stored any more.
+    It is ordered here if it was never made, or if making it failed over a minute ago. Raises Conflict for a version
+    that inspection has not accepted and for a graph that cannot be drawn, Missing where the file is not stored any
+    more, and Away where the bucket does not answer.
     """
     if version.state != VersionState.READY:
         raise Conflict(f"{version} is {version.state}; its graph is drawn once it is inspected.", code="not_inspected")
@@ -198,11 +199,10 @@ def _fetch_outline(outline: Outline, version: Version) -> Path | None:
 
 
 def order_variant_report(*, variant: Variant, by: User) -> VariantReport:
-    """Order the report on an 8-bit variant, with errors by layer and scales by weight, which a worker makes once.
+    """Order the report on an 8-bit variant, with errors by layer and scales by weight, and return its row.
 
-    Return its row, the one that is there already where it was ordered before.
-
-    Raises NotAllowed for whoever may not write in its team, and Conflict for a variant that is not ready or not 8-bit.
+    A worker makes it once: a report that was ordered before is returned as it is. Raises NotAllowed for a person who
+    may not write in the team, and Conflict for a variant that is not ready or not 8-bit.
     """
     team = variant.artifact.team
     if not can_write(by, team=team):
@@ -215,7 +215,7 @@ def order_variant_report(*, variant: Variant, by: User) -> VariantReport:
 
 @contextlib.contextmanager
 def keep_claim_alive(row: Claimed) -> Iterator[None]:
-    """Within this context, set the row's `asked_at` every ten seconds, so that the sweep does not take it for lost."""
+    """Within this context, set the row's `asked_at` every ten seconds, so that the sweep does not give it away."""
     over = threading.Event()
     thread = threading.Thread(target=_renew_claim, args=(row, over), name=f"at-work-{row.pk}", daemon=True)
     thread.start()
@@ -239,7 +239,7 @@ def _renew_claim(row: Claimed, over: threading.Event) -> None:
 def make_claimed_row(row: Row | None, make: Callable[[Row], None]) -> None:
     """Claim the row, call `make`, and store the row as ready or failed. Nothing happens unless the row is pending.
 
-    Errors of `make` are stored as the reason and not raised.
+    Errors of `make` are stored as the reason of the failure and not raised.
     """
     if row is None or not claim(row):
         return
@@ -251,7 +251,7 @@ def make_claimed_row(row: Row | None, make: Callable[[Row], None]) -> None:
     except Refusal as refusal:
         fail(row, code=ReasonCode.INTERNAL, text=str(refusal))
     except Exception:
-        # the fault is the farm's own: nobody should wait for ever, and the log says where it is
+        # a bug of the farm: end the row, so that nobody waits for ever, and log the trace
         log.exception("making %s broke", row)
         fail(row, code=ReasonCode.INTERNAL, text=BROKEN)
     else:

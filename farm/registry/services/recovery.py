@@ -1,7 +1,7 @@
-"""Sends the hints for waiting rows again, and gives rows whose worker was lost to another.
+"""Sends the hints for waiting rows again, and gives the rows of lost workers to other workers.
 
-All processes of a farm are expected to run on machines with a common time. If a clock jumps, work is done twice at
-worst, as every write is conditional on its try.
+The clocks of a farm's machines are expected to agree. If one jumps, some work is done twice at worst, because every
+write is conditional on its try.
 """
 
 import logging
@@ -61,7 +61,7 @@ LOST: Final = f"The worker stopped {MAX_TRIES} times while processing this model
 
 
 def recover_rows() -> dict[str, int]:
-    """Do one pass over all rows that workers make, and remove leftover files.
+    """Look once at all rows that workers make, and remove leftover files.
 
     Return how many rows were "sent again" (their hint), "given back" (made pending again) and "given up" (failed after
     MAX_TRIES), and how many files were "cleared".

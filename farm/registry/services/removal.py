@@ -37,19 +37,20 @@ class Removed(NamedTuple):
 
 
 def remove_version(*, version: Version, by: User) -> Removed:
-    """Remove a version. Without runs it is deleted with the files that nothing else uses; with runs it is hidden.
+    """Delete a version with the files that nothing else uses, or hide it where runs have measured it.
 
-    A hidden version keeps its files and can be restored. A model without versions is removed too. Raises NotAllowed
-    for whoever may not write in the team.
+    A hidden version keeps its files and can be restored. The last version takes its model along: the model is deleted,
+    or hidden with hidden versions. Raises NotAllowed for a person who may not write in the team.
     """
     _check_may_remove(version.model, by)
     return _remove_versions(version.model, [version], by=by, kind="version", name=str(version))
 
 
 def remove_model(*, model: Model, by: User) -> Removed:
-    """Remove a model with all of its versions, each as `remove_version` does; with a hidden one the model is hidden.
+    """Remove a model with all of its versions, each as `remove_version` does.
 
-    Raises NotAllowed for whoever may not write in the team.
+    The model is deleted where no version is left, and hidden otherwise. Raises NotAllowed for a person who may not
+    write in the team.
     """
     _check_may_remove(model, by)
     return _remove_versions(
@@ -58,9 +59,9 @@ def remove_model(*, model: Model, by: User) -> Removed:
 
 
 def expire_model(model: Model) -> int:
-    """Remove a model with all of its versions, because its retention is over; return how many models were removed.
+    """Remove a model with all of its versions, because its retention is over; return 1.
 
-    That is 0 where a run has measured a version: the model stays then. The caller has checked that the retention is
+    If a run has measured a version, the model stays and 0 is returned. The caller has to check that the retention is
     over.
     """
     if model.versions.filter(Q(runs__isnull=False) | Q(beside__isnull=False)).exists():
@@ -70,10 +71,9 @@ def expire_model(model: Model) -> int:
 
 
 def expire_branch_version(version: Version) -> int:
-    """Remove a branch's version whose retention is over; return how many were removed.
+    """Remove a branch's version whose retention is over; return 1, or 0 if it was protected or deleted meanwhile.
 
-    That is 0 where it was protected or deleted meanwhile. The files of a version that runs have measured are deleted
-    too, unless another version has them.
+    A version that runs have measured is hidden, and its files are deleted too, unless something else uses them.
     """
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=version.model.team_id)
@@ -97,7 +97,7 @@ def _sweep_files(artifact: Artifact) -> None:
 
 
 def check_has_files(version: Version) -> None:
-    """Raises Conflict where retention has removed the version's files."""
+    """Raise Conflict where retention has removed files of the version."""
     swept = version.artifact.files.exclude(blob__swept_at=None).select_related("blob").first()
     if swept is not None:
         text = f"The files of {version} were removed on {swept.blob.swept_at:%Y-%m-%d}, some time after its gate."
@@ -159,8 +159,8 @@ def _remove_artifact(artifact: Artifact) -> int:
 def remove_unused_blobs(candidates: Iterable[int | None]) -> int:
     """Delete those of these blobs (by id) that nothing refers to any more; return their size in bytes.
 
-    Call it inside a transaction: the files are deleted once it is committed, so that a rollback loses none. It locks
-    the teams; locks of runs and blocks have to be taken before.
+    Call this inside a transaction: the files are deleted once it is committed, so that a rollback loses none. It locks
+    the blobs' teams; a caller that also locks runs or blocks has to do so before.
     """
     freed = 0
     blobs = Blob.objects.filter(pk__in=[pk for pk in candidates if pk is not None])
@@ -176,9 +176,9 @@ def remove_unused_blobs(candidates: Iterable[int | None]) -> int:
 
 
 def remove_file(*, team_id: int, sha256: str) -> bool:
-    """Delete a file from the store and the bucket, unless a row names it again. Locks the team.
+    """Delete a file from the store and the bucket, unless a row names it; lock the team meanwhile.
 
-    Return False where it stays, as where the bucket does not answer, which is only logged.
+    Return False where the file stays. Errors of the bucket or the disk are only logged.
     """
     with transaction.atomic():
         Team.objects.select_for_update().filter(pk=team_id).first()
@@ -207,7 +207,8 @@ def _is_used(blob: Blob, *, ignoring: type[models.Model] | None = None) -> bool:
 def clear_orphans(*, older_than_s: float = DRAFT_LIFE_S, budget_s: float = BUDGET_S) -> int:
     """Delete files of teams in the store that no row names and that are older than `older_than_s`; return how many.
 
-    A younger file may still get its row. It stops after `budget_s` seconds, and begins in another folder each day.
+    Younger files are left alone, because their rows may not be written yet. The search stops after `budget_s` seconds,
+    and begins in another folder each day.
     """
     until = time.monotonic() + budget_s
     limit = time.time() - older_than_s
@@ -224,19 +225,20 @@ def clear_orphans(*, older_than_s: float = DRAFT_LIFE_S, budget_s: float = BUDGE
 
 
 def _list_folders() -> Iterator[tuple[int, Path]]:
-    """Yield team id and folder of all stored files of teams, from another starting point each day."""
+    """Yield a team's id and a folder for all folders with files of teams, from another starting point each day."""
     store = Path(settings.STORE_DIR)
     teams = [path for path in store.iterdir() if path.name.isdecimal()] if store.is_dir() else []
     entries = [(int(team.name), path) for team in teams if int(team.name) != OF_THE_FARM for path in team.iterdir()]
     folders = sorted((entry for entry in entries if entry[1].is_dir()), key=lambda entry: str(entry[1]))
+    # each day begins 97 folders further on, so that a search within its budget reaches all folders in time
     start = int(time.time() // 86_400) * 97 % len(folders) if folders else 0
     return iter(folders[start:] + folders[:start])
 
 
 def restore_model(*, model: Model, by: User) -> Model:
-    """Restore a deleted model with the versions that were deleted with it and still have their files.
+    """Restore a hidden model with the versions that were hidden together with it and still have their files.
 
-    Raises NotAllowed for whoever may not write in the team, and Conflict where another model has its name by now.
+    Raises NotAllowed for a person who may not write in the team, and Conflict where another model has its name by now.
     """
     _check_may_remove(model, by)
     with _reserve_own_name(model):
@@ -250,9 +252,10 @@ def restore_model(*, model: Model, by: User) -> Model:
 
 
 def restore_version(*, version: Version, by: User) -> Version:
-    """Restore a deleted version, and its model where that was deleted too, but none of the model's other versions.
+    """Restore a hidden version, and its model if that is hidden too, but none of the model's other versions.
 
-    Raises as `restore_model` does, and Conflict if its files are gone.
+    Raises NotAllowed for a person who may not write in the team, and Conflict where retention has removed the version's
+    files or another model has the model's name by now.
     """
     _check_may_remove(version.model, by)
     check_has_files(version)

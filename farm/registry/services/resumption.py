@@ -1,4 +1,4 @@
-"""Resumable uploads, as in tus 1.0 (tus.io/protocols): begin, append pieces, complete them into a version."""
+"""Resumable uploads, as in tus 1.0 (tus.io/protocols): begin one, append pieces, complete them into a version."""
 
 import base64
 import binascii
@@ -33,7 +33,7 @@ CHECKSUMS: Final = ("sha1", "sha256")
 
 
 class ChecksumMismatch(Refusal):
-    """The refusal of bytes that have another checksum than the sender named; tus has a status of its own for it."""
+    """The refusal of bytes that do not have the checksum that the sender named, with the status that tus has for it."""
 
     status = 460
     default_code = "checksum"
@@ -68,9 +68,10 @@ def parse_checksum(header: str) -> Checksum | None:
 def begin_upload(*, user: User, name: str, length: int, team: str = "", sha256: str = "") -> PartialUpload:
     """Begin the upload of a file of `length` bytes: make its row and its empty file.
 
-    `team` names the team, empty for the user's default one; `sha256` is that of the whole file, empty where it is not
-    known. Raises Invalid for a bad name or sha256, TooLarge over the limit, the quota or with too many unfinished
-    uploads, NoSpace where the disk is full, and what `team_to_write` raises.
+    `team` is a team's name, empty for the user's default one. `sha256` is that of the whole file, empty where it is not
+    known. Unfinished uploads count against the quota. Raises Invalid for a bad name or sha256, TooLarge over the limit
+    of an upload, over the quota or with MAX_OPEN unfinished uploads, NoSpace where the disk has no room, and what
+    `team_to_write` raises.
     """
     owner = team_to_write(user, name=team)
     if not name or len(name) > NAME_LENGTH or not name.isprintable():
@@ -99,9 +100,10 @@ def append_piece(
 ) -> PartialUpload:
     """Add a piece at `offset` to an upload; `declared` is its length in bytes as the request says.
 
-    The bytes of a piece that ends early are kept, unless it has a checksum. Raises Gone for an
-    expired upload, Conflict for another offset or where another request took over, TooLarge beyond the end of the
-    file, ChecksumMismatch, and NoSpace.
+    Bytes beyond `declared` are ignored. The bytes of a piece that ends early are kept, unless it has a checksum. The
+    upload then expires PARTIAL_LIFE from now. Raises Gone for an expired upload, Conflict for another offset than the
+    upload's or where another request took over, TooLarge for a piece beyond the end of the file, Missing where the
+    upload's files are gone, ChecksumMismatch, and NoSpace.
     """
     check_not_expired(upload)
     if offset != upload.offset:
@@ -145,8 +147,9 @@ def complete_upload(
     """Make a version of whole uploads, as `receive_upload` does of drafts, and remove their files; the rows stay.
 
     Completing the same uploads again returns the same version. Raises Invalid for no uploads, Gone for an expired one,
-    Conflict where one is not whole or they belong to different teams or versions, Missing where bytes are gone,
-    Unprocessable for another sha256 than announced, and what `receive_upload` raises.
+    Conflict where an upload is not whole, has become part of another version or belongs to another team than the
+    others, Missing where its bytes are gone, Unprocessable for another sha256 than announced, and what `receive_upload`
+    raises.
     """
     versions = {upload.version for upload in uploads}
     if len(versions) == 1 and (version := versions.pop()) is not None and model in ("", version.model.name):
@@ -184,9 +187,9 @@ def check_not_expired(upload: PartialUpload) -> None:
 
 
 def clear_expired() -> int:
-    """Remove expired uploads with their bytes, those that became a version included; return how many.
+    """Remove expired uploads with their bytes, those that have become a version included; return how many.
 
-    Versions stay.
+    The versions stay.
     """
     expired = list(PartialUpload.objects.filter(expires_at__lte=timezone.now()))
     for upload in expired:
@@ -195,7 +198,10 @@ def clear_expired() -> int:
 
 
 def _check_room(team: Team, user: User, length: int) -> None:
-    """Raises TooLarge over the quota, in which unfinished uploads count. Call with the team's row locked."""
+    """Raise TooLarge over the quota, in which unfinished uploads count, or with MAX_OPEN unfinished uploads.
+
+    Call this with the team's row locked.
+    """
     waiting = PartialUpload.objects.not_expired().filter(version=None)
     if waiting.filter(user=user).count() >= MAX_OPEN:
         raise TooLarge(f"You have {MAX_OPEN} unfinished uploads; complete or delete one.", code="too_many_uploads")
@@ -227,7 +233,7 @@ def _move_offset(upload: PartialUpload, *, to: int) -> PartialUpload:
 
 
 def _check_uploads(uploads: Sequence[PartialUpload]) -> Team:
-    """Check that the uploads are whole and make no other version; return their common team."""
+    """Check that the uploads are whole and belong to no other version; return their common team."""
     if not uploads:
         raise Invalid("No upload is named; name those that make up the model.", code="no_file")
     for upload in uploads:

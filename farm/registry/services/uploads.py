@@ -26,7 +26,7 @@ from farm.rules.quality.accuracy_metrics import METRICS
 
 
 def parse_recipe(text: str) -> EvaluationRecipe:
-    """Parse the evaluation recipe of a form; an empty text is top1. Raises Invalid for another that is no recipe."""
+    """Parse the evaluation recipe of a form; an empty text means `top1`. Raises Invalid for a bad recipe."""
     try:
         return evaluation.parse_recipe(text or "top1")
     except evaluation.RecipeProblem as problem:
@@ -38,9 +38,10 @@ def parse_recipe(text: str) -> EvaluationRecipe:
 
 
 def store_evaluation(*, version: Version, blob: Blob, recipe: EvaluationRecipe) -> EvaluationData:
-    """Make these the version's labelled data and order their check, unless it has the same ones; return their row.
+    """Make `blob` the version's labelled data, order the check of the data, and return their row.
 
-    The same data are checked again where their check has failed. Earlier data are deleted. Call inside a transaction.
+    If the version has the same data with the same recipe, that row is returned, and checked again only if its check
+    failed. Other earlier data are deleted. Call this inside a transaction.
     """
     earlier = EvaluationData.objects.filter(version=version).first()
     recipe_json = recipe.model_dump(mode="json")
@@ -57,10 +58,11 @@ def store_evaluation(*, version: Version, blob: Blob, recipe: EvaluationRecipe) 
 
 
 def add_evaluation(*, version: Version, by: User, draft: Draft, recipe: str = "") -> EvaluationData:
-    """Give a version labelled data, in place of those that it may have; running runs use them from their next block.
+    """Give a version labelled data, which replace earlier ones; running runs use them from their next block on.
 
-    The draft is discarded in any case. Raises NotAllowed for whoever may not write in the team, Conflict for a rejected
-    version, Invalid for a bad recipe or a file that is no .npz, and TooLarge over the quota.
+    A worker checks the content later. The draft is always discarded. Raises NotAllowed for a person who may not write
+    in the team, Conflict for a rejected version, Invalid for a bad recipe or a file that is not named `.npz`, and
+    TooLarge over the quota.
     """
     team = version.model.team
     try:
@@ -93,16 +95,16 @@ def free_quota_bytes(team: Team) -> int:
 
 
 def check_quota(team: Team, sizes: Mapping[str, int]) -> None:
-    """Raises TooLarge where files would exceed the team's quota.
+    """Raise TooLarge where files would exceed the team's quota.
 
-    `sizes` holds their bytes by sha256; files that the team has already cost nothing.
+    `sizes` holds their bytes by sha256; files that the team has stored already do not count.
     """
     stored = set(team.blobs.filter(sha256__in=sizes, swept_at=None).values_list("sha256", flat=True))
     check_free_quota(team, sum(size for sha256, size in sizes.items() if sha256 not in stored))
 
 
 def check_free_quota(team: Team, added_bytes: int, *, reserved_bytes: int = 0) -> None:
-    """Raises TooLarge where the team's quota has no room for `added_bytes`, beside what is reserved in it."""
+    """Raise TooLarge where `added_bytes` and `reserved_bytes` together exceed what is left of the team's quota."""
     free = max(0, free_quota_bytes(team) - reserved_bytes)
     if added_bytes > free:
         raise TooLarge(
@@ -113,7 +115,10 @@ def check_free_quota(team: Team, added_bytes: int, *, reserved_bytes: int = 0) -
 
 
 def store_made_blob(*, team: Team, draft: Draft) -> Blob:
-    """Store a file that the farm made itself, such as inputs; it needs no quota. Locks the team, discards the draft."""
+    """Store a file that the farm itself made, such as inputs, whether or not the quota has room for it.
+
+    This locks the team, and always discards the draft.
+    """
     try:
         with transaction.atomic():
             # the lock keeps out a removal of the same content, which looks for its row
@@ -123,7 +128,7 @@ def store_made_blob(*, team: Team, draft: Draft) -> Blob:
 
 
 def store_blob_within_quota(*, team: Team, draft: Draft) -> Blob:
-    """Store a file that counts against the team's quota. Call inside a transaction; it locks the team.
+    """Store a file within the team's quota. Call this inside a transaction; it locks the team. Discard the draft after.
 
     Raises TooLarge over the quota, NoSpace where the disk is full, and Away where the bucket does not answer.
     """
@@ -134,9 +139,9 @@ def store_blob_within_quota(*, team: Team, draft: Draft) -> Blob:
 
 
 def store_blob_of_locked_team(team: Team, draft: Draft) -> Blob:
-    """Find or make the blob's row and put the draft's file into the store, without a look at the quota.
+    """Find or make the blob's row and put the draft's file into the store, without checking the quota.
 
-    Call with the team locked. A rollback leaves at most a file without a row, never a row without a file.
+    Call this with the team locked. A rollback leaves at most a file without a row, never a row without a file.
     """
     try:
         with transaction.atomic():
@@ -163,12 +168,12 @@ def receive_upload(
 ) -> Version:
     """Store sealed drafts as one pending version and order its inspection.
 
-    `files` are an `.onnx` with its external data and reference data, or one `.zip` of those. `roles` holds the roles of
-    files whose names do not tell, `recipe` how outputs are judged on evaluation data among them. `model` names the
-    model (empty: the file's own name), and `team` the team (empty: the user's default one). The same bundle again gives
-    the existing version, restored where it was deleted, as far as `origin` allows. Raises Invalid for files, names or a
-    recipe that cannot be, Missing where a gate would add a model, TooLarge over the quota, NoSpace, and what
-    `team_to_write` raises. Drafts that are not stored are removed.
+    `files` are an `.onnx` with its external data and reference data, or one `.zip` of those. `roles` maps names of
+    files to their roles where the names do not tell them. `recipe` says how outputs are judged on evaluation data among
+    the files. `model` is the model's name (empty: that of the file), and `team` the team's (empty: the user's default
+    one). If the model has a version with the same content that `origin` allows, that version is returned, and restored
+    if it was deleted. Raises Invalid for bad files, names or recipe, Missing where a gate would add a model, TooLarge
+    over the quota, NoSpace, and what `team_to_write` raises. Drafts that are not stored are removed.
     """
     drafts = list(files)
     try:
@@ -193,9 +198,9 @@ def receive_upload(
 
 
 def store_artifact(*, team: Team, parts: Sequence[Part]) -> Artifact:
-    """Find or create the team's artifact with these files, and store the files. Drafts are not discarded here.
+    """Find or create the team's artifact with these files, and store the files. The caller discards the drafts.
 
-    Call inside a transaction with the team locked. One part has to be the model.
+    Call this inside a transaction with the team locked. One part has to be the model. The quota is not checked.
     """
     blobs = {part.name: store_blob_of_locked_team(team, part.draft) for part in parts}
     main = next(part.name for part in parts if part.role == FileRole.MODEL)

@@ -20,19 +20,19 @@ from farm.rules.runtimes import web
 from farm.workshop import orders
 
 PACKAGE: Final = "package.tgz"
-# how many releases beyond those that the farm knows the runs of one team may have fetched
+# how many releases outside of the farm's own table the runs of a team may have fetched
 MAX_RELEASES_OF_TEAM: Final = 20
-# the row of a release that could not be fetched is deleted after this time
+# after this time, the row of a release that could not be fetched may be deleted
 FORGOTTEN_AFTER: Final = timedelta(days=1)
 
 
 def find_or_order_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
-    """Return the release's row, and order its download where it is not there yet; `files` is filled once it is ready.
+    """Return the row of a release, and order its download if necessary; `files` is filled once the row is ready.
 
-    `team` is the team whose block names the release; with None, where the asking node holds no such block, only a
-    release that the farm knows or has fetched is given. Raises Missing for a text that can be no release or is too
-    old, NotAllowed for another release without a team, and Conflict where the team has too many or it cannot be
-    fetched.
+    `team` is the team whose block names the release. It is None where the asking node holds no such block; then only
+    releases that the farm knows or has a row of are given. Raises Missing for a text that is no release or too old a
+    one, NotAllowed for an unknown release without a team, and Conflict where the team had too many fetched or where the
+    release cannot be fetched.
     """
     if not web.is_release(version):
         raise Missing(f"{version[:32]!r} is not a release of {web.DISTRIBUTION}: write it like {web.RELEASES[-1]}.")
@@ -51,7 +51,7 @@ def find_or_order_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
 
 
 def _check_may_fetch(version: str, team: Team | None) -> None:
-    """Raises NotAllowed without a team and Conflict where the team has too many; old failures are deleted before."""
+    """Raise NotAllowed without a team, Conflict where its runs had too many fetched. Delete old failures first."""
     if team is None:
         raise NotAllowed(f"{web.DISTRIBUTION} {version} is fetched once a block that this node holds names it.")
     late = timezone.now() - FORGOTTEN_AFTER
@@ -66,7 +66,8 @@ def _check_may_fetch(version: str, team: Team | None) -> None:
 def list_npm_releases() -> dict[str, str]:
     """Ask npm for the releases and dated builds of ONNX Runtime Web that browsers can load.
 
-    Each comes with the reason why it is deprecated, empty where it is not. Raises npm.NpmError.
+    Return by version the reason why it is deprecated, empty where it is not. Raises npm.NpmError where npm does not
+    answer or has no list of versions.
     """
     offered = npm.list_versions(web.DISTRIBUTION, registry=settings.NPM_REGISTRY)
     return {

@@ -2,6 +2,9 @@
 
 Versions are inspected first: pending → inspecting → ready | rejected. Data that came with an upload are accepted where
 their names, dtypes and shapes fit the model.
+
+The functions that take the id of a row do nothing unless that row is pending. They store an error as the reason of its
+failure, and raise nothing.
 """
 
 import logging
@@ -47,10 +50,9 @@ Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outlin
 
 
 def inspect_version(version_id: int) -> None:
-    """Inspect a pending version and store it as ready or rejected; for a version that is not pending, do nothing.
+    """Inspect a pending version with its data, and store it as ready or rejected; order the outline of a ready one.
 
-    Nothing is raised: a fault of the farm itself is logged, and rejects the version too. A ready one has its outline
-    ordered.
+    Nothing is raised: a bug of the farm is logged, and rejects the version too.
     """
     rows = Version.objects.filter(pk=version_id, state=VersionState.PENDING)
     if not rows.update(state=VersionState.INSPECTING, tries=F("tries") + 1, asked_at=timezone.now()):
@@ -62,7 +64,7 @@ def inspect_version(version_id: int) -> None:
     except Refusal as refusal:
         inspection, problem = None, str(refusal)
     except Exception:
-        # a fault of the farm: the log has the trace, and the row must not wait for ever
+        # a bug of the farm: log the trace, and end the row, which would wait for ever
         log.exception("inspection of version %s broke", version_id)
         inspection, problem = None, NOT_INSPECTED
     _record_inspection(version, inspection=inspection, problem=problem)
@@ -121,8 +123,8 @@ class ArtifactFolders:
 def accept_inputs(folders: ArtifactFolders) -> Mapping[str, int] | None:
     """Check the inputs that came with the artifact, and store them and the expected outputs as `.npz`.
 
-    Return the sizes that they give to dynamic dimensions, by name; None where no inputs came. Raises
-    orders.WorkshopError where they do not fit the model.
+    Return by name the sizes that the inputs give to dynamic dimensions; None where no inputs came. Raises
+    orders.WorkshopError where the inputs do not fit the model.
     """
     artifact = folders.artifact
     if not artifact.files_of(FileRole.INPUTS):
@@ -141,7 +143,7 @@ def accept_inputs(folders: ArtifactFolders) -> Mapping[str, int] | None:
 
 
 def accept_prompts(folders: ArtifactFolders) -> None:
-    """Check the prompts that came with the artifact, if any, and store them as one `.npz`; once for an artifact.
+    """Check the prompts that came with the artifact and store them as one `.npz`, unless that was done before.
 
     Raises orders.WorkshopError where they do not fit the model.
     """
@@ -160,9 +162,10 @@ def accept_prompts(folders: ArtifactFolders) -> None:
 
 
 def accept_calibration(folders: ArtifactFolders) -> None:
-    """Check the calibration data that came with the artifact, and store them as one `.npz`, or why they do not fit.
+    """Check the calibration data that came with the artifact, and store them as one `.npz`, or else their problem.
 
-    They are `calibration.npz`, or without it every set of ONNX's own test data. Data that do not fit are no error.
+    The data are `calibration.npz`, or without it every set of ONNX's own test data. Data that do not fit the model
+    raise no error. Nothing happens without data, or where they were checked before.
     """
     artifact = folders.artifact
     if artifact.calibration_id is not None or artifact.calibration_problem:
@@ -195,7 +198,7 @@ def _copy_test_sets(folders: ArtifactFolders, files: list[ArtifactFile]) -> list
 
 
 def _make_npz(folders: ArtifactFolders, role: FileRole, *, side: Side) -> Path:
-    """Make one archive of the files of a role; of several sets of test data the first one."""
+    """Make one `.npz` of the files of a role; of several sets of test data only the first one is used."""
     files = folders.artifact.files_of(role)
     archives = [file for file in files if file.name.endswith(".npz")]
     if archives:
@@ -244,7 +247,7 @@ def make_outline(outline_id: int) -> None:
 def _make_in_folder(row: Row | None, make: Callable[[Row, ArtifactFolders], None], *, only_main: bool = False) -> None:
     """Claim the row, make it in a folder with the artifact's files, and store it as ready or failed.
 
-    With `only_main` the folder lacks external weights.
+    With `only_main` the folder has the model without its external data.
     """
 
     def make_in_folder(row: Row) -> None:
@@ -327,7 +330,7 @@ def _make_preparation(preparation: Preparation, folders: ArtifactFolders) -> Non
 
 
 def _make_reference(preparation: Preparation, folders: ArtifactFolders, *, inputs: Path) -> None:
-    """Make the reference outputs with the original model; where that fails, store why, and parity is not measured."""
+    """Make the reference outputs with the original model; if that fails, store why: parity is not measured then."""
     try:
         reference = orders.make_reference(folders.bundle, folders.artifact.main, inputs=inputs, out_dir=folders.out)
     except orders.WorkshopError as problem:
