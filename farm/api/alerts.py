@@ -22,8 +22,8 @@ from farm.contract.api.alerts import AlertEventOut, AlertOut, AlertPageOut, Symp
 
 router = Router(tags=["alerts"])
 Listed = Literal["open", "snoozed", "infra", "resolved", "invalid", "all"]
+# as long as the service lets a note be
 Text = Annotated[str, Field(max_length=4000)]
-# longest texts are cut by the service, which says so
 AnyAlert = TypeVar("AnyAlert", bound=AlertOut)
 Number = Annotated[int, Field(ge=1, le=2**62)]
 

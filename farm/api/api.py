@@ -37,7 +37,7 @@ from farm.api.auth import BrowserAuth, TokenAuth
 from farm.api.description import DescribedAPI, TextParser
 from farm.base import errors
 
-# node messages are served apart, see farm.gateway.node_api
+# farm.gateway.node_api serves the messages of nodes
 ROUTERS = (
     tokens.router,
     teams.router,
@@ -54,7 +54,7 @@ ROUTERS = (
     plan.router,
     runs.router,
     compiled_models.router,
-    # before the nodes: an order of a node has any word as its address
+    # before the router of nodes, whose orders match any word in the address
     trials.router,
     nodes.router,
     lendings.router,

@@ -1,4 +1,7 @@
-"""Authentication by a bearer token (`ofk_…`) or a browser session. Scopes are checked here, rights in the services."""
+"""Authentication by a bearer token (`ofk_…`) or a browser session. Scopes are checked here, rights in the services.
+
+A gate token is one whose only scope is `gate`: it belongs to one team, and serves the gates of pull requests alone.
+"""
 
 from importlib import import_module
 from typing import cast
@@ -27,10 +30,10 @@ class TokenRequest(HttpRequest):
 
 
 class TokenAuth(HttpBearer):
-    """Authentication by a person's token. Reading needs any scope but `gate`, and every change the scope `changes`.
+    """Authentication by a person's token. Reading needs any token but a gate token, a change the scope `changes`.
 
-    With `takes_gates`, a token that may only gate is let in too; the operation itself then has to call
-    `check_gate_token`. `authenticate` raises NotAllowed where the token lacks the scope, and stores when it was used.
+    A token with both scopes `write` and `admin` may change everything. With `takes_gates`, gate tokens are accepted
+    too; the operation itself then has to call `check_gate_token`.
     """
 
     def __init__(self, changes: Scope = Scope.WRITE, *, takes_gates: bool = False) -> None:
@@ -38,7 +41,7 @@ class TokenAuth(HttpBearer):
         self._changes, self._takes_gates = changes, takes_gates
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
-        """Return the token's person, and set `request.user` and `request.token`; never None.
+        """Return the token's person, never None; set `request.user` and `request.token`, and store that it was used.
 
         Raises AuthenticationError for a token that is unknown, expired or revoked, NotAllowed where it lacks the scope.
         """
@@ -64,14 +67,17 @@ class TokenAuth(HttpBearer):
 
 
 class BrowserAuth(AuthBase):
-    """Authentication by a browser session. Every change needs the CSRF token too."""
+    """Authentication by a browser session; a call returns the user, or None without a session of an active person.
+
+    Every change needs the CSRF token too; NotAllowed is raised without it.
+    """
 
     openapi_type = "apiKey"
     openapi_in = "cookie"
     openapi_name = "onnxfarm_session"
 
     def __call__(self, request: HttpRequest) -> User | None:
-        # the person is checked first: the check of CSRF reads a form's body, which strangers must not cause
+        # check the person first: the CSRF check reads the body of a form, which a stranger must not cause
         if not request.user.is_authenticated or not request.user.is_active:
             return None
         if request.method not in SAFE_METHODS and check_csrf(request) is not None:
@@ -79,7 +85,7 @@ class BrowserAuth(AuthBase):
         return request.user
 
 
-# authentication of the few operations that the gate of a pull request needs; all others refuse its token
+# authentication of the few operations that accept gate tokens; all others refuse them
 GATED = [TokenAuth(takes_gates=True), BrowserAuth()]
 
 
@@ -93,10 +99,10 @@ def find_gate_token(request: HttpRequest) -> Token | None:
 
 
 def check_gate_token(request: HttpRequest, team: Team, *, is_its_own: bool = True) -> None:
-    """Raise Missing where the request's token may only gate and asks for something of another team.
+    """Raise Missing where the request has a gate token and asks for something of another team than the token's.
 
-    It also raises Missing unless `is_its_own`, which is False for a run that another token started. Requests with other
-    tokens or a session pass.
+    Raise it also where `is_its_own` is False, as for a run that another token started. Requests with other tokens or a
+    session are never refused here.
     """
     gate = find_gate_token(request)
     if gate is not None and not (gate.team_id == team.pk and is_its_own):
@@ -107,9 +113,10 @@ def check_gate_token(request: HttpRequest, team: Team, *, is_its_own: bool = Tru
 
 
 def identify_sender(request: HttpRequest) -> User | None:
-    """Identify the person by the request's headers alone, before a long body is read; None for a stranger.
+    """Identify the person by the request's headers alone, before a long body is read; None where nobody signed in.
 
-    Scopes and the CSRF token are not checked here. `request.token` is set where the person sent one.
+    Scopes and the CSRF token are not checked here. `request.token` is set where the request has a valid token. A bad
+    token is not made good by a session.
     """
     scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == TokenAuth.openapi_scheme:
@@ -126,9 +133,9 @@ def identify_sender(request: HttpRequest) -> User | None:
 
 
 def check_uploader(request: HttpRequest, sender: User) -> None:
-    """Raise NotAllowed, before a file is stored, for a person who may write in no team or whose token lacks the scope.
+    """Raise NotAllowed, before a file is stored, for a person who may write in no team or whose token lacks `write`.
 
-    Of a token that may only gate, the team is checked later.
+    Gate tokens are accepted; their team is checked later.
     """
     if find_gate_token(request) is None:
         require_scope(request, Scope.WRITE)

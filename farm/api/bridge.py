@@ -1,7 +1,7 @@
-"""Serves pages and the API of people from an event loop. Django is called in a thread once a request's body is whole.
+"""Serves pages and the API of people from an event loop. Django is called in a thread once the whole body has arrived.
 
 This is twice as fast as Django's own ASGI handler, which makes a thread for each request. Slow clients take no thread,
-because the body is stored first, and each piece of the answer is a call of its own into a thread.
+because the body is stored first, and a thread is used only while it makes a piece of the answer.
 """
 
 import asyncio
@@ -44,16 +44,16 @@ if TYPE_CHECKING:
 Send = Callable[[Mapping[str, object]], Awaitable[None]]
 
 THREADS = 8
-# for requests that take long, as they hash files, unpack them, or plan thousands of cells; so no page waits for them
+# threads for slow requests, which hash or unpack files or plan thousands of cells, so that no page waits for them
 SLOW_THREADS = 3
-# for people who come back from the identity provider, which the farm then asks, for strangers with invented codes too
+# threads for people who come back from the identity provider; the farm asks it for each code, even an invented one
 SIGN_IN_THREADS = 2
 SIGN_IN_CALLBACK = "/sign-in/openid/back/"
-# limit of a body without a session or a token, which is a form to sign in
+# limit of a body from a client who has not signed in, such as the sign-in form
 MAX_STRANGER_BYTES = 8 * 1024
-# limit of a form that is no upload: Django's own for the values, and some for the text around them
+# limit of a form that is no upload: Django's limit of the values, and 64 KiB for the text around them
 MAX_FORM_BYTES = settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 64 * 1024
-# limit of the text around the files in the form of an upload
+# limit of all that is not files in the form of an upload
 AROUND_FILES_BYTES = 1024**2
 UPLOADS = re.compile(
     r"/api/v1/uploads(/files/[^/]+)?|/api/v1/versions/\d+/evaluation|/models/upload/|/models/versions/\d+/evaluation/"
@@ -65,16 +65,16 @@ PIECE_BYTES = 256 * 1024
 
 
 class Bridge:
-    """ASGI in front of a WSGI application."""
+    """An ASGI application that calls a WSGI application. Other scopes than `http` are ignored."""
 
     def __init__(self, application: "WsgiApplication") -> None:
         self._application = application
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="page")
         self._slow_threads = ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="slow")
         self._sign_in_threads = ThreadPoolExecutor(SIGN_IN_THREADS, thread_name_prefix="sign-in")
-        # bytes so far of the uploads that are under way, by person
+        # for each person, the bytes so far of each upload that is arriving
         self._uploading: dict[int, dict[object, int]] = {}
-        # a person has one slow request at a time, so that nobody takes all threads
+        # each person has a single slow request at a time, so that nobody takes all threads
         self._slow_locks: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -112,12 +112,12 @@ class Bridge:
             return await self._spool(receive, max_bytes=MAX_FORM_BYTES, check_room=lambda size: check_free_space())
         await self._in_thread(check_uploader, request, sender)
         await self._in_thread(check_upload_size, max(0, (length or 0) - AROUND_FILES_BYTES))
-        # a piece of a resumable upload: docs/uploads.md
+        # a piece of a resumable upload is kept even if the connection is cut (docs/uploads.md)
         accepts_partial = scope["method"] == "PATCH" and not read_header(scope, b"upload-checksum")
         return await self._spool_upload(receive, person=sender.pk, accepts_partial=accepts_partial)
 
     async def _spool_upload(self, receive: Receive, *, person: int, accepts_partial: bool) -> Body:
-        """Store the body of an upload. All uploads of a person to this process may together have the bytes of one."""
+        """Store the body of an upload. All uploads of a person that are arriving share the limit of a single one."""
         max_bytes = settings.MAX_UPLOAD_BYTES + AROUND_FILES_BYTES
         upload, under_way = object(), self._uploading.setdefault(person, {})
 
@@ -147,7 +147,7 @@ class Bridge:
             raise NoSpace(f"The upload could not be put aside: {problem.strerror}.") from None
 
     async def _begin(self, answer: "Answer", scope: Scope, is_slow: bool, sender: User | None) -> bytes:
-        """Make the first piece of the answer, in one of the threads for this kind of request."""
+        """Make the first piece of the answer in a thread for this kind of request: slow, sign-in or page."""
         loop = asyncio.get_running_loop()
         if is_slow:
             async with self._slow_locks.setdefault(sender.pk if sender else 0, asyncio.Lock()):
@@ -174,7 +174,7 @@ class Bridge:
 
 
 class Answer:
-    """The answer of a WSGI application, in pieces. Call each method in a thread."""
+    """The answer of a WSGI application, in pieces. Its methods block, so call each of them in a thread."""
 
     def __init__(self, application: "WsgiApplication", environ: "WSGIEnvironment") -> None:
         self._application, self._environ = application, environ
@@ -185,13 +185,13 @@ class Answer:
         self._unsent: Iterator[bytes] = iter(())
 
     def begin(self) -> bytes:
-        """Call the application and return the first piece, which is all of most answers."""
+        """Call the application, set `status` and `headers`, and return the first piece, often the whole answer."""
         self._body = self._application(self._environ, cast("StartResponse", self._start))
         self._unsent = iter(self._body)
         return self.next_piece()
 
     def next_piece(self) -> bytes:
-        """Return the next bytes, and set `is_ended` where no more follow."""
+        """Return the next bytes, PIECE_BYTES or somewhat more; set `is_ended` and close where no more follow."""
         piece = bytearray()
         for part in self._unsent:
             piece += part
@@ -202,7 +202,7 @@ class Answer:
         return bytes(piece)
 
     def close(self) -> None:
-        """Tell the application that nothing more is read. A second call changes nothing."""
+        """Close the application's answer, of which nothing more is read. A second call does nothing."""
         body, self._body, self._unsent = self._body, (), iter(())
         if hasattr(body, "close"):
             body.close()
@@ -246,7 +246,7 @@ def _make_environ(scope: Scope, body: Body) -> "WSGIEnvironment":
         "wsgi.file_wrapper": lambda file, _=0: FileWrapper(file, PIECE_BYTES),
     }
     for name, value in scope["headers"]:
-        if b"_" in name:  # WSGI spells it as the same with `-`, which a proxy may have written
+        if b"_" in name:  # in WSGI it would replace the name with `-`, which a proxy may have set
             continue
         key = name.decode("latin-1").upper().replace("-", "_")
         key = key if key == "CONTENT_TYPE" else f"HTTP_{key}"

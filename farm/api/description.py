@@ -1,4 +1,7 @@
-"""What the OpenAPI document says beyond ninja's own: names in addresses, and answers that have no schema of ours."""
+"""Completes ninja's OpenAPI document: descriptions of names in addresses, and of answers without a schema.
+
+The functions `describe_…` make values for an operation's `openapi_extra`.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +14,7 @@ from ninja.parser import Parser
 from farm.base.refusals import Invalid
 from farm.contract.texts import describe_unstorable
 
-# the meaning of each name in an address
+# descriptions of the parameters in addresses, by name
 NAMES: Mapping[str, str] = {
     "alert_id": "the alert's number",
     "cell": "the cell, as the run names it: c5",
@@ -57,7 +60,7 @@ class TextParser(Parser):
     """Parses bodies as JSON, and refuses characters that no database stores in any field."""
 
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
-        """Parse the body. Raises ValueError where it is not JSON, Invalid for a character that cannot be stored."""
+        """Parse the body. Raises ValueError where it is not JSON, Invalid for a NUL or half of a surrogate pair."""
         body = super().parse_body(request)
         sign = describe_unstorable(body)
         if sign is not None:
@@ -73,9 +76,10 @@ class DescribedAPI(NinjaAPI):
         self._described: dict[str, OpenAPISchema] = {}
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
-        """Return the OpenAPI document with the words of NAMES. It is made once for the same options; do not change it.
+        """Return the OpenAPI document with the descriptions of NAMES.
 
-        Raises KeyError for a parameter that has no description and is not in NAMES.
+        The document is cached for the same options, so callers must not change it. Raises KeyError for a parameter that
+        has no description and is not in NAMES.
         """
         key = repr(sorted(options.items()))
         if key not in self._described:
@@ -86,7 +90,7 @@ class DescribedAPI(NinjaAPI):
         document = super().get_openapi_schema(**options)
         for operation in (operation for methods in document["paths"].values() for operation in methods.values()):
             answers = operation["responses"]
-            # ninja's own, beside the one that was described
+            # remove the answer that ninja adds where another one was described
             if len(answers) > 1 and "content" not in answers.get(200, {"content": {}}):
                 del answers[200]
             for parameter in operation.get("parameters", ()):

@@ -1,4 +1,4 @@
-"""The farm's own wheel, for machines that join: one file by its name, and an index of it for tools that want one."""
+"""The farm's own wheel, for machines that join: the file, and a simple index (PEP 503) for tools that need an index."""
 
 from html import escape
 
@@ -8,7 +8,7 @@ from django.views.decorators.http import condition, require_safe
 
 from farm.fleet.farm_wheel import NAME, NoWheelError, Wheel, build_farm_wheel
 
-# clients ask again each time, and get a 304 until the farm is upgraded
+# clients ask each time, and get a 304 until the farm is upgraded
 FRESH = "no-cache"
 PAGE = """<!doctype html>
 <html lang="en"><head><title>{name}</title></head>
@@ -23,7 +23,10 @@ def _etag(request: HttpRequest, name: str = "") -> str:
 @require_safe
 @condition(etag_func=_etag)
 def wheel(request: HttpRequest, name: str) -> HttpResponse:
-    """Answer the wheel to anybody: it has the program and nothing of this farm. 404 for another name, or for none."""
+    """Answer the wheel, which has the program but no data of this farm, to everybody.
+
+    404 for another name, and where the farm cannot build a wheel.
+    """
     farm_wheel = _build_wheel()
     if name != farm_wheel.name:
         raise Http404(f"This farm is {farm_wheel.name}; its address is /install/{farm_wheel.name}.")
@@ -36,7 +39,7 @@ def wheel(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 @condition(etag_func=_etag)
 def index(request: HttpRequest) -> HttpResponse:
-    """Answer a simple index (PEP 503) that lists the wheel alone."""
+    """Answer a simple index (PEP 503) that lists only the wheel; 404 where the farm cannot build one."""
     farm_wheel = _build_wheel()
     response = HttpResponse(PAGE.format(name=NAME, wheel=escape(farm_wheel.name), sha256=farm_wheel.sha256))
     response["Cache-Control"] = FRESH

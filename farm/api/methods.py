@@ -1,4 +1,4 @@
-"""The answer 405 as every error of the API: JSON with a sentence."""
+"""Makes the answer 405 of the API look like all of its errors: JSON with a sentence."""
 
 from django.http import HttpRequest, HttpResponseBase
 

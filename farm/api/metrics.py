@@ -1,7 +1,7 @@
 """Figures for Prometheus at `/metrics`: how many nodes, blocks, runs and uploads there are, and how long blocks wait.
 
-Everything is counted when it is asked for, from the database and the store's disk, so that any web process gives the
-same answer. Whoever asks sends the token of `ONNXFARM_METRICS_TOKEN`, or asks from the farm's own machine.
+Everything is counted at each request, from the database, the broker and the store's disk, so that every web process
+gives the same answer. A request needs the token of `ONNXFARM_METRICS_TOKEN`, or comes from the farm's own machine.
 """
 
 import hmac
@@ -24,7 +24,7 @@ from farm.registry.confinement import current_confinement
 from farm.runs.broker import count_messages
 from farm.runs.selectors.backlog import count_rows, oldest_queued_age_s, oldest_reported_age_s, stored_bytes
 
-# headers by which a proxy tells for whom it asks; then the address of the connection is the proxy's
+# headers that proxies add; with one of them, the address of the connection is that of a proxy
 FORWARDED = ("X-Forwarded-For", "X-Forwarded-Host", "Forwarded", "X-Real-IP")
 AGE_WORDS = "Seconds since a duty of the ticks process last ran to its end; growing: the process is away or hangs."
 QUEUE_WORDS = "Messages that wait in the broker for the farm's own workers; 0 where the broker does not tell."
@@ -32,7 +32,7 @@ HINT = "Set ONNXFARM_METRICS_TOKEN on the farm and send it: Authorization: Beare
 
 
 class FarmCollector(Collector):
-    """One pass over the farm's tables."""
+    """Collects the farm's figures from its tables, its broker and its disk."""
 
     def collect(self) -> Iterator[Metric]:
         """Yield the farm's figures as they are now, counted anew at each call."""
@@ -68,7 +68,7 @@ class FarmCollector(Collector):
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """The figures as Prometheus reads them."""
+    """Answer the figures as Prometheus reads them; 401 without the token from another machine."""
     if not _may_read(request):
         return make_problem_response(
             401, "The metrics need a token, or a request from the farm's own machine.", hint=HINT
@@ -88,7 +88,7 @@ def _may_read(request: HttpRequest) -> bool:
 
 
 def _is_from_here(request: HttpRequest) -> bool:
-    """Say whether the connection comes from this machine, and not through a proxy on it."""
+    """Say whether the connection comes directly from this machine, not through a proxy on it."""
     if settings.ENVIRONMENT.behind_proxy or any(header in request.headers for header in FORWARDED):
         return False
     try:

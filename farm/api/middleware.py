@@ -1,4 +1,4 @@
-"""Middleware that changes answers on their way out, sync and async."""
+"""A base for middleware that changes answers, in sync and in async processes."""
 
 from collections.abc import Awaitable, Callable
 
@@ -9,9 +9,9 @@ Answer = HttpResponseBase | Awaitable[HttpResponseBase]
 
 
 class AnswerMiddleware:
-    """Middleware whose subclass takes an answer in `change_response` and returns the one to send.
+    """Middleware that sends what `change_response` of a subclass returns for each answer.
 
-    Django's own MiddlewareMixin uses a thread for that in an async process, which would slow every request down.
+    Django's own MiddlewareMixin calls it in a thread in an async process, which would slow down every request.
     """
 
     sync_capable = True

@@ -105,7 +105,7 @@ def restore_model(request: HttpRequest, model_id: int) -> ModelOut:
 def version(request: HttpRequest, version_id: int) -> VersionOut:
     """Read a version and what inspection found. A token that may only gate reads versions of its own team alone."""
     row = selectors.version(person(request), version_id)
-    # versions of the model's main line too: a gate compares with them, perhaps while they are still inspected
+    # a gate may read versions of the main line too, because it compares with them
     check_gate_token(request, row.model.team)
     return shape_version(row)
 

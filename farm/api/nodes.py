@@ -19,7 +19,7 @@ from farm.runs.selectors.ledger import DAYS
 from farm.runs.selectors.ledger import ledger as ledger_of
 from farm.runs.selectors.queues import current_work, upcoming_blocks
 
-# the scope `write`, which a token in CI has, must not let machines join
+# tokens in CI have the scope `write`, which must not let machines join
 router = Router(tags=["fleet"], auth=[TokenAuth(changes=Scope.NODES), BrowserAuth()])
 ORDERS = {
     "approve": services.approve,

@@ -95,5 +95,5 @@ def _answer_open(order: PlanOrder) -> Status[OpenPlanOut]:
 
 
 def _answer_json(plan: str | bytes) -> HttpResponse:
-    # it is JSON already: parsing and writing thousands of cells again would cost more than planning
+    # the plan is JSON already: to parse and write thousands of cells again would take longer than to plan them
     return HttpResponse(plan, content_type="application/json; charset=utf-8")

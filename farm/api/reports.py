@@ -15,7 +15,7 @@ from farm.base.refusals import NotAllowed
 from farm.rules.changes import report
 
 router = Router(tags=["alerts"])
-# a larger report waits on the disk until it is sent
+# a report over this size is put on the disk until it is sent
 IN_MEMORY_BYTES = 8 << 20
 
 

@@ -34,7 +34,7 @@ PIECE = {"requestBody": {"content": {PIECE_TYPE: {"schema": {"type": "string", "
 
 
 class OtherVersion(Refusal):
-    """The refusal of a request that does not name this version of tus."""
+    """The refusal of a request that does not name this version of tus in its header `Tus-Resumable`."""
 
     status = 412
     default_code = "tus_version"
@@ -42,7 +42,7 @@ class OtherVersion(Refusal):
 
 
 class OtherType(Refusal):
-    """The refusal of a body whose content type is not taken here."""
+    """The refusal of a piece with another content type than PIECE_TYPE."""
 
     status = 415
     default_code = "content_type"
@@ -185,7 +185,7 @@ def complete(request: HttpRequest, payload: Completion) -> Status[VersionOut]:
 def _get_upload(request: HttpRequest, key: str) -> PartialUpload:
     """Return an upload that the person has begun.
 
-    Raises Missing where there is none, or where a token that may only gate asks for another team's.
+    Raises Missing where there is none, or where a gate token asks for an upload to another team.
     """
     upload = selectors.partial_upload(person(request), key)
     check_gate_token(request, upload.team)
@@ -207,7 +207,7 @@ def _check_tus_version(request: HttpRequest) -> None:
 
 
 def _parse_bytes(request: HttpRequest, header: str) -> int:
-    """Parse a header that is a number of bytes. Raises Invalid."""
+    """Parse a header that is a number of bytes. Raises Invalid for a missing or malformed one."""
     text = request.headers.get(header, "")
     if not (text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS):
         raise Invalid(f"{header} is a number of bytes, not “{text[:30]}”.", code="bad_header")
@@ -215,7 +215,7 @@ def _parse_bytes(request: HttpRequest, header: str) -> int:
 
 
 def _parse_metadata(header: str) -> dict[str, str]:
-    """Parse `Upload-Metadata`, pairs of a name and a text in base64, separated by commas. Raises Invalid."""
+    """Parse `Upload-Metadata`: names with texts in base64, separated by commas; {} if it is empty. Raises Invalid."""
     pairs = [pair.strip().partition(" ") for pair in header.split(",") if pair.strip()]
     try:
         return {name: base64.b64decode(encoded, validate=True).decode() for name, _, encoded in pairs}

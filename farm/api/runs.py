@@ -203,20 +203,20 @@ def trace(request: HttpRequest, trace_id: int) -> FileResponse:
     row = selectors.trace(person(request), trace_id)
     name = f"run-{row.attempt.block.run_id}-{row.attempt.block.number}-{row.arm}-{row.trace_round}.json"
     path, takes_gzip = find_stored_file(row.sha256), "gzip" in request.headers.get("Accept-Encoding", "")
-    # unpacked piece by piece: what a node may store is bounded (farm.contract.node)
+    # the file is unpacked piece by piece; farm.contract.node limits the unpacked size
     body = path.open("rb") if takes_gzip else gzip.open(path)  # noqa: SIM115 (the response closes it)
     response = FileResponse(body, content_type="application/json", filename=name)
     if takes_gzip:
         response.headers["Content-Encoding"] = "gzip"
     else:
-        # the length of the packed file, as FileResponse took it
+        # FileResponse took the length of the packed file
         response.headers.pop("Content-Length", None)
     patch_vary_headers(response, ["Accept-Encoding"])
     return response
 
 
 def _get_readable_run(request: HttpRequest, run_id: int) -> Run:
-    """Return a run.
+    """Return a run that the request may read.
 
     Raises Missing where the person may not see it, or where the request's token may only gate and did not start it.
     """
@@ -275,9 +275,6 @@ def _revision(request: HttpRequest, run: Run, *_: object) -> str:
 def _answer_if_changed(
     request: HttpRequest, run: Run, body: Callable[[], str | bytes], kind: str = JSON
 ) -> HttpResponse:
-    """Answer the body with the run's revision as its ETag; 304 where the reader has it already.
-
-    Django reads the revision before the body, so that the tag is never newer than the body. Call this only once it is
-    known that the reader may see the run.
-    """
+    # Django reads the revision before the body, so that the tag is never newer than the body. Nobody is checked here:
+    # the caller has to know that the reader may see the run.
     return HttpResponse(body(), content_type=kind)

@@ -1,4 +1,4 @@
-"""Makes the API's answers (`farm.contract.api`) of rows, checks bodies for unknown keys, and pages long lists."""
+"""Makes the API's answers (`farm.contract.api`) from rows, refuses unknown keys of bodies, and pages long lists."""
 
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,9 +16,10 @@ Row = TypeVar("Row", bound="Model")
 
 
 def fill(shape: type[Shape], row: object, **values: object) -> Shape:
-    """Make an answer from a row. Each field is taken from the keyword argument of its name, or else from the row.
+    """Make an answer from a row. Each field gets the keyword argument of its name, or else the row's attribute.
 
-    Raises AttributeError where neither has it.
+    Other keyword arguments are ignored. Raises AttributeError where neither has a field, and pydantic's ValidationError
+    for a value that does not fit.
     """
     return shape.model_validate(
         {name: values[name] if name in values else getattr(row, name) for name in shape.model_fields}

@@ -117,7 +117,7 @@ def read_sweep(request: HttpRequest, run_id: int, query: Query[Pinned]) -> Sweep
 
 
 def _parse_releases(payload: SweepOrder) -> tuple[list[str], str]:
-    """Return the releases of a sweep in order, and its reference. Raises Invalid."""
+    """Return the releases of a sweep in release order, and its reference. Raises Invalid for a bad range or release."""
     published = releases.list_published(payload.distribution)
     try:
         versions = parse_versions(payload.ort, published)
@@ -130,7 +130,7 @@ def _parse_releases(payload: SweepOrder) -> tuple[list[str], str]:
 
 
 def _make_matrix(further_axes: dict[str, object], runtimes: list[str]) -> dict[str, object]:
-    """Add the runtimes to the other axes of a sweep. Raises Invalid."""
+    """Make the matrix of a sweep: its other axes and the runtimes. Raises Invalid for a bad matrix."""
     if not further_axes:
         return {"matrix": {"runtime": runtimes}}
     try:

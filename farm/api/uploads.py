@@ -1,4 +1,4 @@
-"""Uploads: a form of files, or one raw body. Nothing is parsed here; inspection follows on the `prepare` queue."""
+"""Uploads: a form of files, or a raw body. Models are not parsed here; a `prepare` worker inspects them later."""
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
@@ -16,7 +16,7 @@ from farm.registry.storage import Draft
 from farm.registry.upload_handler import StoredUpload, receive_body
 
 router = Router(tags=["registry"])
-# fields whose name says what their file is; any other field's files say it by their own names
+# fields that give their file a role; the files of other fields have the role that their name tells
 ROLE_FIELDS = {role.value: role for role in FileRole if role not in (FileRole.MODEL, FileRole.DATA)}
 FORM = {
     "requestBody": {
@@ -93,10 +93,10 @@ def upload(request: HttpRequest) -> Status[VersionOut]:
 @router.put("/uploads", response={200: VersionOut, 202: VersionOut}, openapi_extra=BODY)
 def upload_raw(request: HttpRequest, to: Query[RawUpload]) -> Status[VersionOut]:
     """Upload one .onnx or .zip as the raw body; same answers as the form."""
-    # a person who may not upload there is refused before the body is read
+    # refuse a person who may not upload there before the body is read
     team = team_to_write(person(request), name=to.team)
     draft = receive_body(request, name=to.file)
-    # the team of that check, even if the person's default changes while the body arrives
+    # keep the team of that check, even if the person's default team changes while the body arrives
     version = services.receive_upload(user=person(request), files=[draft], model=to.model, note=to.note, team=team.name)
     return _answer(request, version)
 
@@ -106,9 +106,9 @@ def make_origin(request: HttpRequest, *, branch: str, commit: str) -> services.O
 
 
 def choose_team(request: HttpRequest, named: str) -> str:
-    """Return the name of the team to upload to: the named one, or that of a token that may only gate.
+    """Return the name of the team to upload to: `named`, which may be empty, or the team of a gate token.
 
-    Raises NotAllowed where such a token names another team.
+    Raises NotAllowed where a request with a gate token names another team.
     """
     gate = find_gate_token(request)
     if gate is None or gate.team is None:
@@ -119,7 +119,7 @@ def choose_team(request: HttpRequest, named: str) -> str:
 
 
 def _list_drafts(request: HttpRequest) -> tuple[list[Draft], dict[str, FileRole]]:
-    """Return the uploaded files, and the roles that the form's fields gave them, by file name."""
+    """Return the uploaded files, and by file name the roles that the form's fields gave them."""
     drafts: list[Draft] = []
     roles: dict[str, FileRole] = {}
     for field, files in request.FILES.lists():
@@ -133,6 +133,6 @@ def _list_drafts(request: HttpRequest) -> tuple[list[Draft], dict[str, FileRole]
 
 
 def _answer(request: HttpRequest, version: Version) -> Status[VersionOut]:
-    # by the service's row, not a fresh one: a quick worker may have inspected the version since
+    # use the state of the service's row: a quick worker may have inspected the version since
     status = 202 if version.state == VersionState.PENDING else 200
     return Status(status, shape_version(selectors.version(person(request), version.pk)))

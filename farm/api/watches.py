@@ -130,7 +130,7 @@ def change_watch(request: HttpRequest, watch_id: int, payload: Changes) -> Watch
     changes = payload.dict(exclude_unset=True)
     if changes.get("channels") is not None:
         changes["channels"] = _find_channels(user, changes["channels"])
-    # null is a value for the matrix alone, where it means the default one
+    # null is a value only for the matrix, where it means the default one
     changes = {key: value for key, value in changes.items() if value is not None or key == "matrix"}
     watches.change_watch(watch=selectors.watch(user, watch_id), by=user, **changes)
     return _shape_watch(selectors.watch(user, watch_id))
@@ -192,7 +192,7 @@ def _shape_round(row: WatchRound) -> RoundOut:
 
 
 def _find_model(user: Anyone, named: int | str, *, team: str) -> Model:
-    """Find a model by its number or its name. Raises Missing."""
+    """Find a model by its number, or by its name in the team. Raises Missing where the user may see none."""
     if isinstance(named, int):
         return registry.model(user, named)
     rows = registry.models_visible_to(user).filter(name=named.replace("\x00", ""), team__name=team)
