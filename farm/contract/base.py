@@ -1,4 +1,4 @@
-"""Base of every message: frozen, strict about unknown keys, finite numbers only."""
+"""The base of every message, the types of texts that messages share, and the digest of a JSON value."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 from farm.contract.texts import escape_line_breaks
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-# a text of a model, a node or a member as people read it
+# a text from a model, a node or a member, made safe for a line that people read
 Line = Annotated[str, AfterValidator(escape_line_breaks)]
 FILE_NAME = r"^[A-Za-z0-9._-]{1,128}$"
 FileName = Annotated[str, StringConstraints(pattern=FILE_NAME)]
@@ -24,7 +24,7 @@ class Message(BaseModel):
 def digest_json(value: object) -> str:
     """Compute the SHA-256, in hex, of a JSON value in canonical form: sorted keys, no spaces, UTF-8.
 
-    Raises ValueError for NaN and infinity, TypeError for what is no JSON.
+    Raises ValueError for NaN and infinity, TypeError for a value that JSON cannot hold.
     """
     canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What a node is asked to do: a block, measured together on one node in interleaved rounds."""
+"""The order of a block: cells that a node measures together, in interleaved rounds."""
 
 import re
 from typing import Annotated
@@ -29,7 +29,7 @@ class WheelFile(Message):
     sha256: Sha256
 
 
-# how a node names an arm at the end of what it says it does
+# how a node names an arm at the end of the text about its present work
 SAID_ARM = re.compile(r", arm (\d{1,4})$")
 
 
@@ -44,13 +44,13 @@ class ArmOrder(Message):
     inputs: FileRef
     reference: FileRef | None = None
     tolerance: Tolerance = Tolerance()
-    # of single outputs, by name, in place of the one above
+    # tolerances of single outputs by name, which replace the one above
     tolerances: dict[str, Tolerance] = Field(default_factory=dict)
-    # labelled data to judge the cell's outputs on, where the model came with some
+    # labelled data to judge the cell's outputs with; None where the model has none
     evaluation: EvaluationOrder | None = None
-    # of a cell that generates from given prompts; only told to nodes that can
+    # prompts to generate from; only sent to nodes that understand them
     prompts: Annotated[FileRef | None, Field(exclude_if=lambda prompts: prompts is None)] = None
-    # of a runtime of such an index: one of these is installed; only told to nodes that can
+    # wheels of a runtime from an added index, of which the node installs one; only sent to nodes that understand them
     wheels: Annotated[tuple[WheelFile, ...], Field(max_length=64, exclude_if=lambda wheels: not wheels)] = ()
 
 
@@ -62,21 +62,21 @@ class BlockOrder(Message):
     budget: Budget = Budget.QUICK
     seed: int = 0
     max_rounds: Annotated[int, Field(ge=1, le=96)] = 8
-    # rounds already measured under an earlier continuation: numbering goes on from here
+    # how many rounds of the block were measured before; the numbers of rounds continue here
     first_round: Annotated[int, Field(ge=0)] = 0
     fail_fast: bool = False
     # wall-clock limit of one runner process, and of the whole block
     runner_timeout_s: Annotated[float, Field(gt=0, le=3600)] = 120.0
     block_timeout_s: Annotated[float, Field(gt=0, le=7200)] = 1800.0
-    # the block's rounds end so that it is over within this, counted from its first check; None: no promise was made
+    # rounds end early enough for the block to be over this long after its first check; None: no time was promised
     promised_s: Annotated[float, Field(gt=0)] | None = None
     memory_bytes: Annotated[int, Field(gt=0)] | None = None
-    # how long each cell works on once the rounds are over; 0: none does
+    # how long each cell runs without pause after the rounds; 0: not at all
     sustained_s: Annotated[float, Field(ge=0, le=MAX_SUSTAINED_S)] = 0.0
     arms: Annotated[tuple[ArmOrder, ...], Field(min_length=1, max_length=MAX_ARMS)]
-    # each launch of a round also traces a few inferences after its windows; only told to nodes that can
+    # each launch of a round also traces a few inferences after its timed ones; only sent to nodes that understand it
     is_tracing_rounds: Annotated[bool, Field(exclude_if=lambda wanted: not wanted)] = False
-    # questions about arms of a block that was measured; where there are some, nothing else is done
+    # questions about arms of a block that was measured before; with any, the node does nothing else
     divergences: tuple[DivergenceOrder, ...] = ()
 
 

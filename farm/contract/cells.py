@@ -11,14 +11,14 @@ from farm.contract.base import FileName, Message, Sha256, digest_json
 Precision = Literal["fp32", "fp16", "int8-dynamic", "int8-qdq", "int8-qoperator", "int4"]
 # the default scenario: one inference after another
 SINGLE: Final = "single"
-# of a framework's program, the .pt2 of torch.export
+# how the file of a framework's program ends, as torch.export writes it
 PROGRAM_ENDING = ".pt2"
 Optimization = Literal["disable", "basic", "extended", "all"]
-# how an inference is asked for: with inputs and outputs bound once, or by `InferenceSession.run` with arrays
+# how an inference is called: with inputs and outputs bound once, or by `InferenceSession.run` with arrays
 Call = Literal["bound", "run"]
 BOUND: Final = "bound"
 NO_POLICY: Final = "none"
-# by what ONNX Runtime itself chooses the devices of a session; `none`: the provider is asked for
+# the policy by which ONNX Runtime chooses the devices of a session; `none`: the session names its provider
 Policy = Literal["none", "max-performance", "max-efficiency", "min-power", "prefer-cpu", "prefer-gpu", "prefer-npu"]
 
 
@@ -41,13 +41,14 @@ class Runtime(Message):
         description="its release, as PEP 440 writes it"
     )
 
-    # 1 µs in place of 6: a page reads documents of a thousand cells
+    # the cache takes 1 µs instead of 6, and a page reads documents of a thousand cells
     @classmethod
     @lru_cache(maxsize=4096)
     def of(cls, text: str) -> "Runtime":
-        """Parse `distribution==version` without validation, as documents, rows and nodes hold checked texts only.
+        """Parse `distribution==version` without validation; use it only for texts that were checked before.
 
-        The version is empty where the text names none, as for a build of the user's own.
+        Texts in documents, rows and reports were. The version is empty where the text names none, as for a build that
+        the user made.
         """
         distribution, _, version = text.partition("==")
         return cls.model_construct(distribution=distribution, version=version)
@@ -90,7 +91,7 @@ class Recipe(Message):
         description="what the model is converted to: a number, as-is, or the newest that the runtime knows",
     )
     options: dict[str, str] = Field(default_factory=dict, description="of the quantisation, by name")
-    # cells of before 23 November 2026 say nothing of it, and keep their digests
+    # the field is left out of older cells, so that their digests stay the same
     is_program: Annotated[
         bool,
         Field(
@@ -115,16 +116,16 @@ class Workload(Message):
     )
     concurrency: Annotated[int, Field(ge=1, le=64)] = Field(default=1, description="sessions that run at once")
     seed: int = Field(default=0, description="what seeded inputs are made of")
-    # digest of given inputs (.npz); None: seeded ones are made by the workshop
+    # digest of given inputs (.npz); None: the workshop makes inputs from the seed
     inputs_sha256: Sha256 | None = Field(default=None, description="digest of given inputs; null: seeded ones are made")
     # how inputs are made that are not the usual random numbers of their type, by name (see farm.rules.cells.fills)
-    # cells of before 22 November 2026 say nothing of it, and keep their digests
+    # the field is left out of older cells, so that their digests stay the same
     inputs: Annotated[
         dict[str, Annotated[str, StringConstraints(max_length=200)]],
         Field(exclude_if=lambda inputs: not inputs, description="how inputs are made, by name; empty: the usual way"),
     ] = Field(default_factory=dict)
-    # what one launch does, a text of farm.rules.cells.scenarios; a closed loop is `concurrency`
-    # cells of before 23 November 2026 say nothing of it, and keep their digests
+    # what a launch does, as farm.rules.cells.scenarios writes it; `concurrency` alone makes a closed loop
+    # the field is left out of older cells, so that their digests stay the same
     scenario: Annotated[
         str,
         StringConstraints(pattern=r"^[a-z]+(:[^:\s]+)*$", max_length=400),
@@ -223,7 +224,7 @@ class Bundle(Message):
 
     @property
     def measured_bytes(self) -> int:
-        """Bytes of the files that a runtime loads, without a framework's program that lies beside the .onnx."""
+        """Size of the files that the runtime loads, without a framework's program beside the .onnx that is measured."""
         return sum(f.bytes for f in self.files if f.name == self.main or not f.name.endswith(PROGRAM_ENDING))
 
     @property

@@ -1,4 +1,4 @@
-"""Where the outputs of a candidate first differ from a reference: what `onnxfarm diverge` and nodes answer.
+"""The first difference between a candidate and a reference, as `onnxfarm diverge` and nodes report it.
 
 History of the document, `onnxfarm.divergence/1`
 1  first version.

@@ -1,4 +1,4 @@
-"""Task accuracy: what a node judges a cell's outputs against, and what it answers."""
+"""Task accuracy: the labelled data with which a node judges a cell's outputs, and its report on them."""
 
 from typing import Annotated, Literal
 
@@ -11,14 +11,14 @@ from farm.contract.reasons import Reason
 # the name of an entry of farm.rules.quality.accuracy_metrics
 METRIC_NAME = r"^[a-z][a-z0-9_-]{0,31}$"
 Metric = Annotated[str, StringConstraints(pattern=METRIC_NAME)]
-# what labels look like beside the output that they judge
+# the form of the labels in relation to the output that they judge
 LabelShape = Literal["class", "like-output", "group", "flags", "texts", "boxes", "tokens", "any"]
 Step = Literal["softmax", "argmax", "threshold", "ctc"]
-# of an accuracy's intervals and tests
+# the level of intervals and tests of an accuracy
 ACCURACY_LEVEL = 0.95
-# more samples than this make no interval narrower that anybody reads, and cost every cell its time
+# more samples would hardly make the intervals narrower, but cost time in every cell
 MAX_SAMPLES = 50_000
-# packed answers of that many samples, well inside a report
+# limit of the packed answers of that many samples, well below that of a report
 _MAX_PACKED = 600_000
 
 
@@ -28,7 +28,7 @@ class EvaluationRecipe(Message):
     metric: Metric = "top1"
     output: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
     apply: Step | None = None
-    # outputs above it are class 1; only with `threshold`
+    # outputs above it are class 1; used only where `apply` is `threshold`
     threshold: Annotated[float, Field(allow_inf_nan=False)] = 0.5
 
 
@@ -69,5 +69,5 @@ class AccuracyReport(Message):
     measured_arm: Annotated[int, Field(ge=0)] | None = None
     data_sha256: Sha256 | None = None
     wall_s: Annotated[float, Field(ge=0)] = 0.0
-    # no farm takes one that has it
+    # only for measurements without a farm: farms refuse a report with it
     judge: Annotated[CustomJudge | None, Field(exclude_if=lambda judge: judge is None)] = None

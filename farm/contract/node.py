@@ -33,13 +33,13 @@ from farm.contract.numbers import AttemptNumber, ContractVersion, UnixSeconds
 from farm.contract.reports import Facts, Report
 
 ATTEMPT_TOKEN_HEADER = "X-Attempt-Token"
-# with claims and hellos: words, separated by commas, for what may be asked of this node; unknown ones are passed over
+# a header of claims and hellos: the words below that this node understands, separated by commas; others are ignored
 UNDERSTANDS_HEADER = "X-Understands"
 TRACED_ROUNDS = "traced-rounds"
-# with a hello: what nodes that measure on one machine in turn all call it
+# a header of hellos: nodes that share a machine, and measure in turn, send the same value
 HOST_HEADER = "X-Host"
 HOST = r"^[0-9a-f]{16}$"
-# a workload that says its scenario
+# a workload with a scenario
 SCENARIOS = "scenarios"
 # an arm that names a file of prompts
 PROMPTS = "prompts"
@@ -47,24 +47,24 @@ PROMPTS = "prompts"
 INT4 = "int4"
 # arms of several models in one block, whose outputs are paired by name, then by order
 MODELS = "models"
-# a cell that says which call is timed
+# a cell that names the call that is timed
 CALLS = "calls"
 # a welcome that names a provider to try
 TRIALS = "trials"
-# labelled data judged by another metric than those of before
+# labelled data judged by a metric that was added later
 ACCURACIES = "accuracies"
-# an arm whose runtime is of an index that an admin of the farm added
+# an arm with a runtime from an index that an admin of the farm added
 INDEXES = "indexes"
-# with the 404 of the pages' own address: where this farm serves its nodes, and the code of that refusal
+# a header of the 404 at the address of the pages, with the address for nodes, and the code of that refusal
 GATEWAY_HEADER = "X-Gateway"
 ELSEWHERE = "elsewhere"
 MAX_REPORT_BYTES = 1_000_000
-# a gzipped trace, and what it may unpack to
+# limits of a trace, gzipped and unpacked
 MAX_TRACE_BYTES = 32 * 1024 * 1024
 MAX_TRACE_UNPACKED_BYTES = 512 * 1024 * 1024
-# a zipped part of a model that shows a difference
+# limit of a zipped part of a model that shows a difference
 MAX_PART_BYTES = 32 * 1024 * 1024
-# a model that holds what a provider compiled
+# limit of a model that a provider compiled
 MAX_COMPILED_BYTES = 64 * 1024 * 1024
 # the farm's clock and a node's clock may differ by this much in a signed request
 SIGNATURE_WINDOW_S = 300
@@ -73,7 +73,7 @@ MAX_WAIT_S = 30
 # from and to, on a clock of 24 hours
 HOURS = r"^$|^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$"
 
-# not digits alone: `node:3` in a matrix is the node of that number
+# a name is not only digits, because `node:3` in a matrix means the node with that number
 NODE_NAME = r"^(?:[0-9]*[A-Za-z]|[0-9]+[ ._-])[A-Za-z0-9 ._-]*$"
 NodeName = Annotated[str, StringConstraints(pattern=NODE_NAME, max_length=64)]
 Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]

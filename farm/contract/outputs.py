@@ -1,4 +1,4 @@
-"""One output against another: what every comparison of outputs tells."""
+"""The differences between two outputs, as every comparison of outputs reports them."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ from pydantic import Field
 from farm.contract.base import Message
 
 NonNegative = Annotated[float, Field(ge=0)]
-# what JSON's readers and every database hold exactly; a longer number is no count of anything
+# the largest integer that every reader of JSON and every database holds exactly; no count is larger
 Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
@@ -28,7 +28,7 @@ class OutputParity(Message):
     # NaN and infinity that the reference has in the same places do not count as violations
     violations: Count = 0
     elements: Count = 0
-    # what the output that it was compared with is called, where that is another name
+    # the name of the other output, where it differs from `name`
     reference_name: Annotated[str | None, Field(exclude_if=lambda name: name is None)] = None
 
     @property

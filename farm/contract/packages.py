@@ -1,7 +1,7 @@
-"""Packages of a runtime's environment as a node tells them: names and versions by Python's own rules, and nothing else.
+"""Packages of a runtime's environment as a node reports them: only names and versions that follow Python's rules.
 
-A pair that is neither is left out rather than refused: a machine may have installed something odd, and what it measured
-is still true.
+Other pairs are dropped rather than refused, because a machine may have an odd package installed, and its measurements
+are still valid. Pairs beyond MAX_PACKAGES are dropped too.
 """
 
 import re
@@ -33,7 +33,7 @@ def is_version(text: str) -> bool:
 
 
 def _keep_packages(value: object) -> object:
-    """Keep the pairs that are packages, and leave what is no mapping for pydantic to refuse."""
+    """Keep the pairs that are packages, MAX_PACKAGES at most. Pydantic refuses a value that is no mapping."""
     if not isinstance(value, dict):
         return value
     pairs = [pair for pair in value.items() if all(isinstance(part, str) for part in pair) and is_pinned(*pair)]

@@ -21,20 +21,20 @@ from farm.contract.sustained import CurveReport, Energy
 
 Positive = Annotated[float, Field(gt=0)]
 MetricName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
-# figures of metrics that have no field of their own, by the name they have in farm.rules.cells.metrics; not sent while
-# there are none, so that a farm that does not know them takes the rest
+# figures of metrics without a field here, by their name in farm.rules.cells.metrics; an empty map is not sent, so that
+# a farm that does not know the key accepts the message
 Metrics = Annotated[dict[MetricName, float], Field(max_length=32, exclude_if=lambda metrics: not metrics)]
-# own nodes of a model whose times a round tells one by one; a trace names no more either
+# how many nodes of a model have times of their own in a round, and in a trace
 MAX_NODES = 2_000
-# nodes that copy a cache, named one by one
+# how many nodes that copy a cache are named
 MAX_CACHE_COPIES = 256
 Microseconds = Annotated[float, Field(ge=0, le=1e10)]
 NodeTimes = Annotated[tuple[Microseconds, ...], Field(max_length=MAX_NODES, exclude_if=lambda times: not times)]
-# of the processor: above it other programs disturb samples, which a node says before a block
+# a share of the processor: if other programs take more, they disturb samples, and the node says so before a block
 OTHERS_SHARE = 0.1
-# a node may say of one operator
+# the most memory that a node may report for an operator
 MAX_BYTES = 1 << 50
-# own nodes that an executed node reads from
+# the model's nodes whose outputs an executed node reads
 Readings = Annotated[tuple[str, ...], Field(max_length=64, exclude_if=lambda nodes: not nodes)]
 
 
@@ -71,7 +71,7 @@ class CheckReport(Message):
     active_providers: tuple[str, ...] = ()
     import_ms: NonNegative | None = None
     session_ms: NonNegative | None = None
-    # a session that found its engine in the provider's cache, and how large that is; None: nothing is compiled
+    # the start of a session that found its engine in the provider's cache, and the engine's size; None: no engine
     cached_session_ms: NonNegative | None = None
     engine_bytes: Count | None = None
     first_ms: NonNegative | None = None
@@ -85,13 +85,13 @@ class CheckReport(Message):
     unoptimised: tuple[OutputParity, ...] = ()
     # installed packages of the runtime's environment, e.g. {"onnxruntime": "1.31.1", "numpy": "2.4.6"}
     packages: Packages = Field(default_factory=dict)
-    # the provider's own word on the precision it executed in, e.g. "bf16"; None: it tells nothing
+    # the precision in which the provider says that it executed, e.g. "bf16"; None: it says nothing
     executed_precision: str | None = None
-    # what a plug-in and its device say of themselves, e.g. {"device": "GPU of NVIDIA", "plug-in version": "0.4.0"}
+    # facts that a plug-in and its device report, e.g. {"device": "GPU of NVIDIA", "plug-in version": "0.4.0"}
     provider_facts: Annotated[dict[str, str], Field(max_length=64)] = Field(default_factory=dict)
-    # the device is a simulator's: what is placed and put out is real, and no latency is
+    # a simulator stands in for the device: placement and outputs are real, latencies are not
     is_simulated: bool = Field(default=False, exclude_if=lambda simulated: not simulated)
-    # None: a node that looks for no meter
+    # None: the node does not look for a meter
     energy: Energy | None = None
     metrics: Metrics = Field(default_factory=dict)
     log_tail: Annotated[str, Field(max_length=20_000)] = ""
@@ -99,7 +99,7 @@ class CheckReport(Message):
     @model_validator(mode="before")
     @classmethod
     def _drop_command(cls, value: object) -> object:
-        # nodes of before 22 November 2026 send a command, and stored reports hold one: the farm writes its own
+        # reports of before 22 November 2026 have a command, but the farm writes its own
         return {key: value[key] for key in value if key != "repeat_command"} if isinstance(value, dict) else value
 
 
@@ -175,7 +175,8 @@ class TraceReport(Message):
     # share of executed nodes that could be mapped to the model's own nodes
     mapped_share: Annotated[float, Field(ge=0, le=1)] | None = None
     raw_sha256: str | None = None
-    # of a launch that generates the above is of a token behind the prompt; own nodes that copied a cache for it
+    # where a launch generates, the fields above are about a token after the prompt, and `prompt` is about the prompt;
+    # `cache_copies` names the model's nodes that copied a cache for the token
     prompt: Annotated[PromptTrace | None, Field(exclude_if=lambda prompt: prompt is None)] = None
     cache_copies: Annotated[
         tuple[str, ...], Field(max_length=MAX_CACHE_COPIES, exclude_if=lambda copies: not copies)
@@ -214,28 +215,28 @@ class Sample(Message):
     warmup_ms: NonNegative = 0.0
     is_stable: bool = True
     cpu_share: NonNegative | None = None
-    # thread CPU time of an inference: median over parts of 20 ms; one-thread workloads of the CPU provider alone
+    # CPU time of an inference, the median over parts of 20 ms; only with a single thread of the CPU provider
     cpu_p50_ms: Positive | None = None
     is_disturbed: bool = False
-    # how often it was measured again because it was disturbed
+    # how often the sample was measured again because it was disturbed
     remeasured: Count = 0
     throughput: Positive | None = None
-    # with host copies included, on devices with their own memory
+    # the median with copies from and to the host, on devices with their own memory
     with_copies_p50_ms: Positive | None = None
     peak_memory_bytes: Count | None = None
-    # parts the window was measured in, the round's other arms between them; 0: this process measured alone
+    # how many parts the timing was split into, with the other arms of the round between them; 0: it was not split
     turns: Count = 0
-    # wall-clock of the whole process and where it went: spawn, sandbox, import, session (ms)
+    # wall-clock time of the process by phase: spawn, sandbox, import, session (ms)
     phases_ms: dict[str, NonNegative] = Field(default_factory=dict)
     metrics: Metrics = Field(default_factory=dict)
-    # what parts of the launch came to, in scenarios that have some
+    # figures of the parts of the launch, in scenarios with parts
     phases: Annotated[tuple[Phase, ...], Field(max_length=128, exclude_if=lambda phases: not phases)] = ()
-    # what a launch that generates chose, token by token; every generation of it, where nothing is said to differ
+    # the tokens that a launch generated; all of its generations have the same, unless the report says otherwise
     tokens: Annotated[
         tuple[Annotated[int, Field(ge=0, lt=1 << 31)], ...],
         Field(max_length=4096, exclude_if=lambda tokens: not tokens),
     ] = ()
-    # of each of these tokens how far its score stood above the second, and what was scored of a given text
+    # by how much the score of each of these tokens exceeded the second best, and scores along a given text
     gaps: Annotated[tuple[NonNegative, ...], Field(max_length=4096, exclude_if=lambda gaps: not gaps)] = ()
     forced: Annotated[ForcedScores | None, Field(exclude_if=lambda forced: forced is None)] = None
     # µs of an inference, traced after the windows: the median of each own node that the arm's first trace names, in
@@ -258,7 +259,7 @@ class RoundReport(Message):
     kind: Literal["round"] = "round"
     round: Count
     samples: tuple[ArmSample, ...]
-    # the time that was promised for the block leaves none for another round
+    # another round would not fit into the time that was promised for the block
     is_last: bool = False
 
 

@@ -1,6 +1,7 @@
 """Ed25519 keys of nodes, so that a node proves who it is without a shared secret.
 
-Keys and signatures are base64 of their 32 and 64 bytes. Every function raises BadKeyError for a malformed key.
+Keys are base64 of 32 bytes, and signatures of 64 bytes. Every function that takes a key raises BadKeyError for a
+malformed one, except `is_signature_valid`.
 """
 
 import base64
@@ -12,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 
 class BadKeyError(ValueError):
-    """A key or signature is not base64 of the right number of bytes."""
+    """The error for a key or a signature that is not base64 of the right number of bytes."""
 
 
 def make_private_key() -> str:
@@ -24,7 +25,7 @@ def derive_public_key(private: str) -> str:
 
 
 def make_fingerprint(public: str) -> str:
-    """Make what people compare before they approve a node: 32 hex digits of the key's SHA-256, in groups of four.
+    """Make the fingerprint that people compare: 32 hex digits of the key's SHA-256, as groups of four with colons.
 
     Raises BadKeyError for a malformed key.
     """

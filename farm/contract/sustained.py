@@ -1,4 +1,4 @@
-"""A cell under work that goes on for minutes: its latency point by point, and the energy of an inference."""
+"""Cells that run for minutes without a pause: their latency point by point, and the energy of an inference."""
 
 from typing import Annotated, Literal
 
@@ -8,7 +8,7 @@ from farm.contract.base import Message
 from farm.contract.reasons import Reason
 
 Positive = Annotated[float, Field(gt=0)]
-# half an hour in points of a minute, or a few seconds in small ones
+# limit of points in a curve; half an hour has points of a minute, short curves have shorter points
 MAX_POINTS = 120
 MAX_SUSTAINED_S = 1800.0
 

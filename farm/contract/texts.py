@@ -1,10 +1,13 @@
-"""Texts of nodes, models and members: control characters are replaced where such a text comes in."""
+"""Makes texts of nodes, models and members safe: control characters are replaced by U+FFFD where such a text arrives.
+
+`replace_controls` leaves tabs and line ends, and replaces characters that turn the direction of writing too.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
 
-# Control characters other than tab and line ends, and those that turn the direction of what follows.
-# An escaped one begins with a backslash that no other backslash escapes; raw ones are UTF-8.
+# These match control characters other than tab and line ends, and characters that turn the direction of the text after
+# them. An escaped one begins with a backslash that no other backslash escapes; raw ones are UTF-8.
 _ESCAPED = re.compile(
     rb"(?<!\\)((?:\\\\)*)\\(?:[bf]|u(?:00(?:0[0-8bBcCeEfF]|1[0-9a-fA-F]|7[fF]|[89][0-9a-fA-F])|20(?:2[a-eA-E]|6[6-9])))"
 )
@@ -18,8 +21,8 @@ _SPELLED = str.maketrans({"\t": r"\t", "\n": r"\n", "\r": r"\r", "\u2028": r"\u2
 def replace_controls_in_json(text: bytes) -> bytes:
     """Replace the control characters in the strings of a JSON text, escaped or not, by U+FFFD.
 
-    Tabs and line ends stay; characters that turn the direction of writing are replaced too. A hostile model or node may
-    use them in its names: PostgreSQL stores no NUL, and terminals obey escape sequences.
+    Tabs and line ends stay. Characters that turn the direction of writing are replaced too. A hostile model or node may
+    have such characters in its names, but PostgreSQL stores no NUL, and terminals obey escape sequences.
     """
     text = _RAW.sub(b"\xef\xbf\xbd", text)
     return _ESCAPED.sub(rb"\1\\ufffd", text) if b"\\" in text else text
@@ -52,7 +55,7 @@ def replace_controls(text: str) -> str:
 
 
 def escape_line_breaks(text: str) -> str:
-    """Spell out line ends and tabs, so that no text begins a line that a CI pipeline obeys as a command.
+    """Replace line ends and tabs by `\\n`, `\\t` and so on, so that no text begins a line that CI takes for a command.
 
     Other control characters become U+FFFD.
     """

@@ -3,9 +3,9 @@
 from typing import Literal
 
 Verdict = Literal["slower", "faster", "equal", "undecided", "not comparable"]
-# of items per second, where both sides have other batches
+# a comparison of items per second, where the two sides have different batches
 ItemsVerdict = Literal["more", "fewer", "equal", "undecided", "not comparable"]
-# of one metric among others
+# a comparison of a single metric
 MetricVerdict = Literal["slower", "faster", "bigger", "smaller", "lower", "higher", "equal", "undecided"]
-# the word for a comparison of latency, of items per second, of the highest rate, or of memory
+# the verdict in words of a comparison of latency, of items per second, of the highest rate, or of memory
 Word = Verdict | ItemsVerdict | Literal["higher", "lower", "bigger", "smaller"]

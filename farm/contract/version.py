@@ -1,4 +1,4 @@
-"""The one thing the farm, its nodes and its clients agree on: message shapes, names and this version.
+"""The contract between the farm, its nodes and its clients: its version, and the names of tasks and queues.
 
 History of CONTRACT_VERSION
 1  first version: claim, heartbeat, report, artifacts over HTTP; block hints over Celery.
@@ -31,8 +31,8 @@ History of CONTRACT_VERSION
 """
 
 CONTRACT_VERSION = 2
-# nodes from this version on get blocks: the one before CONTRACT_VERSION at least, as they are upgraded after the farm.
-# Those of version 1 cannot be among them, as verdicts need the processor time that they do not send
+# Nodes of this version or a later one get blocks. Nodes are upgraded after the farm, so it should be the version before
+# CONTRACT_VERSION; but verdicts need the processor time, which nodes of version 1 do not send.
 OLDEST_VERSION = 2
 
 
@@ -44,9 +44,9 @@ def describe_supported_versions() -> str:
     return str(CONTRACT_VERSION) if OLDEST_VERSION == CONTRACT_VERSION else f"{OLDEST_VERSION} to {CONTRACT_VERSION}"
 
 
-# Name of the Celery task that carries {block, attempt} to a node, and of the queues it travels on.
+# the Celery task that carries {block, attempt} to a node by the queues that the functions below name
 MEASURE_TASK = "onnxfarm.measure_block"
-# the farm's own queues: what takes minutes, what must not wait, blocks to settle, and messages to channels
+# queues of the farm's workers: for slow work, for work that must not wait, for blocks to settle, and for messages
 PREPARE_QUEUE = "prepare"
 TICK_QUEUE = "ticks"
 SETTLE_QUEUE = "settle"
