@@ -13,7 +13,7 @@ from farm.alerts.services import causes, deliveries, digests, finds, index, inve
 from farm.base.ticks import limit_concurrency, run_duties
 from farm.base.ticks import tick as ticking
 
-# of one process: receivers that hang for ten seconds must leave threads for the ticks
+# deliveries of a process at the same time; receivers that hang must leave threads for the ticks
 MAX_CONCURRENT_DELIVERIES: Final = 4
 DUTIES: tuple[Callable[[], int], ...] = (
     causes.open_release_rounds,

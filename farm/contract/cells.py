@@ -200,7 +200,7 @@ class CellSpec(Message):
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of all fields: cells with the same digest are the same measurement."""
+        # cells with the same digest are the same measurement
         return digest_json(self.model_dump(mode="json"))
 
 

@@ -67,7 +67,7 @@ class Document(Part):
 
 
 def make_json_schema(model: type[Part] = Document, *, title: str = SCHEMA) -> dict[str, Any]:
-    """Make the JSON schema (2020-12) of a kind of document. Bench documents of earlier releases fit their schema too."""
+    """Make the JSON schema (2020-12) of a kind of document. Bench documents of earlier releases fit theirs too."""
     schema = model.model_json_schema()
     # without the key `schema` a reader could not tell what the document is
     return {

@@ -87,7 +87,7 @@ class WayOut(Message):
 
 
 class ReasonedError(Exception):
-    """What could not be done; `reason` says why, for whoever asked."""
+    """The base of errors with a `reason`, a code and a sentence that are shown to people."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.text)

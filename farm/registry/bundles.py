@@ -9,6 +9,7 @@ from farm.base.refusals import Invalid
 from farm.registry.states import FileRole
 from farm.registry.storage import Draft
 
+# files of an upload
 MAX_FILES: Final = 64
 NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 # ONNX's own layout, test_data_set_0/input_0.pb; a bare input_0.pb belongs to set 0

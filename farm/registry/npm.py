@@ -18,7 +18,7 @@ import httpx2
 from farm.base.downloads import read_until_timeout
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 
-# how long an answer and a whole package may take
+# how long an answer of the registry, and a whole package, may take
 ANSWER_S = 60.0
 FETCH_S = 1800.0
 MAX_ANSWER_BYTES = 4 * 1024**2

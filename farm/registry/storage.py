@@ -19,6 +19,7 @@ from farm.base.refusals import Away, NoSpace, TooLarge
 from farm.registry import bucket
 from farm.sandbox import plain_files
 
+# drafts and files without a row are removed after this time
 DRAFT_LIFE_S = 24 * 3600.0
 COPY_BYTES = 1 << 20
 # a draft checks the free space of the disk again after this many bytes

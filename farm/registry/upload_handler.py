@@ -15,6 +15,7 @@ from django.http.multipartparser import MultiPartParserError
 from farm.base.refusals import Invalid, TooLarge
 from farm.registry.storage import Draft, check_free_space
 
+# how much of a body is read at once
 CHUNK_BYTES = 256 * 1024
 
 if TYPE_CHECKING:

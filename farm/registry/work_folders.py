@@ -30,7 +30,7 @@ UNSUPPORTED: Final = (
 
 @contextmanager
 def make_work_folder() -> Iterator[Path]:
-    """Make an empty folder beside the store; it is removed with its content when the context ends."""
+    """Make an empty folder below STORE_DIR; it is removed with its content when the context ends."""
     root = storage.work_dir()
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root) as folder:

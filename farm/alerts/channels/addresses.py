@@ -3,7 +3,7 @@
 A name is resolved once, and the connection goes to that answer, so that a second answer cannot lead elsewhere. An
 address that wraps another one (IPv4 in IPv6 by mapping, NAT64, 6to4 or Teredo) is judged by that one.
 
-This module imports no Django, because farm.alerts.channels.messenger uses it in a process of its own.
+This module imports no Django, because farm.alerts.channels.messenger uses it in a separate process.
 """
 
 import ipaddress
@@ -22,6 +22,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Answers = Sequence[tuple[int, int, int, str, tuple[object, ...]]]
 LookUp = Callable[..., Answers]
 
+# how long the look-up of a name may take
 RESOLVE_S = 5.0
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 # networks that Python 3.11 calls global although they are not: a network's own NAT64 (RFC 8215), retired 6to4 relays,

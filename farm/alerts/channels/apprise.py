@@ -1,4 +1,4 @@
-"""Sends to chat and paging services through apprise, in a process of its own, with listed services and parameters only.
+"""Sends to chat and paging services through apprise, in a separate process, with listed services and parameters only.
 
 An apprise address may do more than name a receiver: `template=` fetches a file or an address, `discovery=` asks a host
 where the real one is, `verify=no` trusts any certificate, and `redirect=yes` follows redirects. So services and
@@ -74,7 +74,7 @@ def check(url: str) -> None:
 
 
 def notify(url: str, *, subject: str, text: str, networks: Sequence[str] = (), timeout_s: float = TOTAL_S) -> None:
-    """Send one notice from a process of its own. `networks` are the inner networks that may be reached.
+    """Send one notice from a separate process. `networks` are the inner networks that may be reached.
 
     Raises DeliveryProblem where the service did not take the notice within `timeout_s`, and a permanent one for an
     address that is not allowed. After a second try the receiver may see the notice twice, because these services do not

@@ -11,6 +11,7 @@ from farm.base.entry_points import Group, raise_first_problem
 
 logger = logging.getLogger(__name__)
 OWN = (mail.KIND, webhook.KIND, apprise.KIND)
+# lengths of the texts of a kind that a package brings
 MAX_TITLE, MAX_TAKES = 40, 120
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 

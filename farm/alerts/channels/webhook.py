@@ -19,6 +19,7 @@ from standardwebhooks import Webhook
 from farm.alerts.channels.addresses import LookUp, Target, parse_webhook_url, resolve_target
 from farm.alerts.channels.channel_kind import ChannelKind, DeliveryProblem, Message
 
+# limits of each read or write, and of the whole exchange
 CONNECT_S = 4.0
 TOTAL_S = 10.0
 AGENT = "onnxfarm-webhook/1"

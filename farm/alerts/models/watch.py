@@ -37,7 +37,7 @@ class Watch(models.Model):
     on_release = models.BooleanField(default=True)
     on_version = models.BooleanField(default=True)
     with_prereleases = models.BooleanField(default=False)
-    # each new version is measured beside the one before it, in the same blocks
+    # whether each new version is also compared with the version before it, in the same blocks
     compares_versions = models.BooleanField(default=False, db_default=False)
     # five fields of cron in UTC; empty: no schedule
     schedule = models.CharField(max_length=100, blank=True, default="")

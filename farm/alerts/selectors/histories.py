@@ -12,7 +12,7 @@ from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, Release, Watch, WatchRound
 from farm.alerts.states import RoundState
 
-# how many of the newest alerts, and how many watches, a history has
+# how many alerts and watches a history has at most
 ALERTS, WATCHES = 200, 50
 
 

@@ -44,6 +44,7 @@ from farm.runs.states import BlockState, RunReason, RunState
 # how many of the newest finished runs and of the newest rounds are searched, and how many runs are read of each model
 # and in all
 MAX_RUNS, MAX_ROUNDS, MAX_READ_OF_MODEL, MAX_READ = 200, 200, 4, 100
+# how many rows of cells (and as many comparisons), of symptoms and of watched models are read
 MAX_CELLS, MAX_SYMPTOMS, MAX_MODELS = 3000, 500, 500
 SEARCHES = (RunReason.BISECTION, RunReason.WORK_AROUND, RunReason.FIND)
 NO_NODE = "no node"
@@ -175,7 +176,7 @@ def _list_runs(user: Anyone) -> QuerySet[Run]:
 
 
 def _find_runs_by_older(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> dict[str, list[_Run]]:
-    """Map each other version to the newest finished runs that measured it beside the release, the newest first.
+    """Map each other version to the newest finished runs that measured it together with the release, newest first.
 
     A run that was resumed to measure further rounds counts with its earlier result until they are done.
     """

@@ -17,6 +17,7 @@ from farm.runs.selectors.runs import shown_states
 
 # hits of each kind of page
 MAX_HITS = 8
+# characters of a text that are searched for
 MAX_TEXT = 100
 NUMBERED = re.compile(r"(?:(run|alert)\s*)?#?(\d{1,18})", re.IGNORECASE)
 # shorter digests would match many versions

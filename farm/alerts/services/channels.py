@@ -18,8 +18,10 @@ from farm.alerts.services.digests import first_digest_at
 from farm.alerts.states import DigestEvery
 from farm.base.refusals import Conflict, Invalid, NotAllowed, TooMany
 
+# channels of a team
 MAX_CHANNELS = 50
 TEST = "channel.test"
+# test messages of a team within an hour
 MAX_TESTS = 10
 HOUR = timedelta(hours=1)
 

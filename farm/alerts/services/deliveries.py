@@ -25,6 +25,7 @@ MAX_TRIES = 9
 # the pause after the first failed try; each further pause is four times as long
 FIRST_WAIT_S = 20.0
 MAX_WAIT_S = 6 * 3600.0
+# how many messages a tick asks workers to send
 MAX_AT_ONCE = 20
 # how many messages of a team are sent at once, so that a team whose receivers hang does not block the others
 MAX_SENDING_PER_TEAM = 2

@@ -34,11 +34,11 @@ from farm.rules.runtimes.releases import NEWEST, Known, unknown_sentence
 from farm.runs.services import read_matrix
 from farm.runs.services.run_plans import Declared
 
-# when somebody names an unknown release, the index is asked again if its last answer is older than this
+# seconds after which the index is asked again where somebody names an unknown release
 TRUSTED_S = 600
 log = logging.getLogger(__name__)
 
-# time limits of the tick, and of a request that waits for the index
+# how long the index may take, in the tick and in a request that waits for it
 TIMEOUT_S, REQUEST_TIMEOUT_S = 90.0, 15.0
 _ADDRESS = re.compile(r"\S+://\S+")
 

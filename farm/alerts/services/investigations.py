@@ -43,9 +43,9 @@ from farm.rules.searches.work_around import WorkAround
 from farm.runs import selectors as runs
 from farm.runs.states import RunReason, RunState
 
-# arms of a block that are no candidates: both releases and an A/A twin
+# how many arms of a block are no candidates: those of both releases, and an A/A twin
 OTHER_ARMS = 3
-# how many types of operators the names of optimizers are ranked by
+# how many types of operators are used to rank the names of optimizers
 MAX_WORDS = 12
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ def _list_optimizers(investigation: Investigation) -> list[str]:
 
 @functools.cache
 def read_optimizer_names() -> tuple[str, ...]:
-    """Read the names of optimizers from the ONNX Runtime that is installed beside the farm; empty without one."""
+    """Read the names of optimizers from the library of the farm's own ONNX Runtime; () where none is installed."""
     spec = find_spec("onnxruntime")
     if spec is None or spec.origin is None:
         return ()

@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 # codes of refusals after which a later tick tries again
 TRANSIENT_REFUSALS = ("too_many_runs", "not_inspected")
+# further rounds of a run whose comparisons are undecided
 MORE_ROUNDS = 8
 
 

@@ -17,6 +17,7 @@ from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.rules.runtimes.order import release_order
 
+# characters of a note or a reason
 MAX_NOTE = 4000
 
 

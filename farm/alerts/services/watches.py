@@ -32,6 +32,7 @@ from farm.rules.runtimes.nearest import choice_sentence
 from farm.runs.services import read_matrix
 from farm.runs.services.run_plans import Declared
 
+# watches of a team
 MAX_WATCHES = 200
 # boolean settings, and all settings that may be changed later (with the same checks as in a new watch)
 FLAGS = ("on_release", "on_version", "with_prereleases", "compares_versions", "is_active")

@@ -1,4 +1,4 @@
-"""Package indexes that an admin added beside the usual one, and the wheels that they were seen to offer."""
+"""Package indexes that an admin added to the default one, and the wheels that they were seen to offer."""
 
 from django.conf import settings
 from django.db import models

@@ -1,4 +1,4 @@
-"""Package indexes that an admin adds beside the usual one, the wheels they offer, and the sha256 of each."""
+"""Package indexes that an admin adds to the default one, with the sha256 of each wheel that they offer."""
 
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from farm.registry.models import IndexedWheel, PackageIndex
 from farm.rules.runtimes import indexes
 from farm.rules.runtimes.distributions import BUILDS_ALONE
 
+# added indexes of a farm
 MAX_INDEXES = 5
 
 

@@ -48,11 +48,11 @@ from farm.rules.cells import recipes
 Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outline, PlanOrder, WebRuntime)
 # failures that are not the model's fault, after which a new request makes the product again
 TRANSIENT_REASONS: Final = (ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
-# a runtime that could not be fetched is fetched again by a request after this time
+# after this time, a request fetches a runtime again that could not be fetched
 FETCHED_AGAIN_AFTER: Final = timedelta(minutes=1)
 # parts of a workload that inputs do not depend on
 NOT_IN_INPUTS: Final = {"concurrency", "scenario"}
-# a failed outline is made again when somebody opens it after this time, if the model was not the reason
+# after this time, a request makes an outline again that failed for one of TRANSIENT_REASONS
 TRIED_AGAIN_AFTER: Final = timedelta(minutes=1)
 CLAIM_RENEWAL_S: Final = 10.0
 Claimed = TypeVar(

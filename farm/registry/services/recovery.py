@@ -40,11 +40,13 @@ from farm.registry.states import MakingState, VersionState
 from farm.registry.storage import clear_leftovers
 
 log = logging.getLogger(__name__)
+# how often a worker may be lost with a row before the row fails
 MAX_TRIES: Final = 3
 # the hint for a pending row is sent again after this time
 SEND_AGAIN_AFTER: Final = timedelta(seconds=10)
 # a worker that has not renewed its claim for this time is taken for dead
 LOST_AFTER: Final = timedelta(seconds=6 * CLAIM_RENEWAL_S)
+# hints of each kind of row in one pass
 MAX_AT_ONCE: Final = 200
 # the task that makes each kind of row
 TASKS: Final[dict[Any, str]] = {

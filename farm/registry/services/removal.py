@@ -24,7 +24,9 @@ from farm.registry.services.descriptions import reserve_model_name
 from farm.registry.storage import DRAFT_LIFE_S, OF_THE_FARM, blob_path
 
 log = logging.getLogger(__name__)
+# how long a search for orphans may take
 BUDGET_S: Final = 20.0
+# files of the store are named by 64 hex digits
 NAME_LENGTH: Final = 64
 
 

@@ -24,8 +24,9 @@ from farm.registry.states import FileRole
 from farm.registry.storage import Draft, check_free_space
 from farm.registry.upload_handler import check_upload_size
 
-# an upload that gets no piece for this time is removed
+# an upload is removed after this time without a new piece
 PARTIAL_LIFE: Final = timedelta(hours=24)
+# unfinished uploads of a person
 MAX_OPEN: Final = 128
 NAME_LENGTH: Final = 200
 # algorithms of Upload-Checksum

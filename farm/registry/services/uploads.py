@@ -121,7 +121,7 @@ def store_made_blob(*, team: Team, draft: Draft) -> Blob:
     """
     try:
         with transaction.atomic():
-            # the lock keeps out a removal of the same content, which looks for its row
+            # the lock keeps out a removal of the same content
             return store_blob_of_locked_team(Team.objects.select_for_update().get(pk=team.pk), draft)
     finally:
         draft.discard()
@@ -132,7 +132,7 @@ def store_blob_within_quota(*, team: Team, draft: Draft) -> Blob:
 
     Raises TooLarge over the quota, NoSpace where the disk is full, and Away where the bucket does not answer.
     """
-    # locked, so that uploads are checked against the quota one at a time
+    # lock the team, so that its uploads are checked against the quota one after the other
     locked = Team.objects.select_for_update().get(pk=team.pk)
     check_quota(locked, {draft.sha256: draft.bytes})
     return store_blob_of_locked_team(locked, draft)
@@ -229,7 +229,7 @@ def _unpack_zip(files: Sequence[Draft], *, team: Team) -> list[Draft]:
 
 def _create_version(*, user: User, team: Team, parts: Sequence[Part], name: str, note: str, origin: Origin) -> Version:
     with transaction.atomic():
-        # locked, so that uploads of a team get quota and version numbers one at a time
+        # lock the team, so that its uploads get quota and version numbers one after the other
         team = Team.objects.select_for_update().get(pk=team.pk)
         check_quota(team, {part.draft.sha256: part.draft.bytes for part in parts})
         line = _find_or_create_model(team, name, user, may_create=not origin.is_gate)
@@ -242,17 +242,17 @@ def _create_version(*, user: User, team: Team, parts: Sequence[Part], name: str,
         versions = line.versions.exclude(state=VersionState.REJECTED).filter(origin.make_version_filter(digests))
         same = versions.order_by("-number").filter(**{name: sha for name, sha in digests.items() if sha}).first()
         if same is not None:
-            # a deleted version that is sent again is restored
+            # restore a deleted version that is uploaded again, and its files
             for part in parts:
                 store_blob_of_locked_team(team, part.draft)
-            # a branch does not change a version of the model's own line
+            # an upload of a branch does not change a version of the main line
             is_same_line = bool(origin.branch) == bool(same.branch)
             row = {"branch": origin.branch, "sent_at": sent_at} | ({"commit": origin.commit} if origin.commit else {})
             Version.objects.filter(pk=same.pk).update(removed_at=None, **(row if is_same_line else {}))
             return same
         artifact = store_artifact(team=team, parts=parts)
         last = line.versions.aggregate(last=Max("number"))["last"] or 0
-        # a gate may bring anybody's branch, so that nodes must not take its version for their owner's
+        # a gate may upload anybody's branch, so no node may take the version for an upload of its owner
         uploader = None if origin.is_gate else user
         version = Version.objects.create(
             model=line, number=last + 1, artifact=artifact, note=note, uploaded_by=uploader, branch=origin.branch,

@@ -42,7 +42,7 @@ def find_or_order_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
         _check_may_fetch(version, team)
     for stored in WebRuntime.objects.filter(version=version, state=MakingState.READY):
         if web.mismatch_sentence(version, _digests(stored.files)) is not None:
-            # fetched before the farm's table had this release
+            # it was fetched before the farm's table had this release, and differs from it
             stored.delete()
     row = ensure_web_runtime(version, team=team)
     if row.state == MakingState.FAILED:
