@@ -19,6 +19,7 @@ from farm.base.refusals import Invalid, TooLarge
 from farm.registry.bundles import MAX_FILES, is_allowed_zip_name, make_printable
 from farm.registry.storage import Draft, check_free_space
 
+# the records of a zip, by their sections in APPNOTE
 # 4.3.16: signature, disks 2 × u16, counts 2 × u16, u32 size, u32 offset, u16 comment
 END: Final = struct.Struct("<4s4H2LH")
 END_MARK: Final = b"PK\x05\x06"

@@ -154,6 +154,6 @@ KIND = ChannelKind(
     send=lambda message, url: notify(
         url, subject=message.subject, text=message.text, networks=settings.WEBHOOK_NETWORKS
     ),
-    # some services have their secret in the place of the host
+    # some services have their secret where other addresses have the host
     shown=lambda url: f"{url.partition('://')[0]}://…",
 )

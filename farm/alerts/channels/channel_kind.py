@@ -30,16 +30,16 @@ class Message:
 class ChannelKind:
     """A kind of channel. `check` and `send` raise DeliveryProblem."""
 
-    # in rows and over HTTP
+    # the name of the kind in rows and over HTTP
     name: str
-    # on pages: its title, and what its address is
+    # texts for pages: a title, and what kind of address it takes
     title: str
     takes: str
     # checks the form of an address; its host is looked up for each message
     check: Callable[[str], None]
     # sends a message to an address within a minute
     send: Callable[[Message, str], None]
-    # returns an address without what may be secret in it
+    # returns an address without the parts that may be secret
     shown: Callable[[str], str] = lambda target: "…"
     # the receiver needs the channel's secret, which the team's admins may see
     is_signed: bool = False

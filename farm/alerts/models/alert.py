@@ -54,9 +54,9 @@ class Alert(models.Model):
     # the last release without the shift, and the release that showed it
     good = models.CharField(max_length=32)
     bad = models.CharField(max_length=32)
-    # the answer of bisection; empty: none yet
+    # the first bad release as bisection found it; empty: not found yet
     first_bad = models.CharField(max_length=32, blank=True, default="")
-    # the nearest pair between which bisection has measured so far; empty: it has not
+    # the nearest good and bad releases that bisection has measured; empty before its first measurement
     last_good = models.CharField(max_length=32, blank=True, default="", db_default="")
     earliest_bad = models.CharField(max_length=32, blank=True, default="", db_default="")
     state = models.CharField(max_length=12, choices=AlertState.choices, default=AlertState.OPEN)
@@ -64,7 +64,7 @@ class Alert(models.Model):
     assignee = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     note = models.TextField(blank=True, default="")
     snoozed_until = models.DateTimeField(null=True, blank=True)
-    # the release with whose measurement, or that of a later one, the alert wakes
+    # the alert wakes once this release or a later one is measured; empty: it does not wait for a release
     snoozed_for = models.CharField(max_length=32, blank=True, default="")
     resolved_in = models.CharField(max_length=32, blank=True, default="")
     round = models.ForeignKey(WatchRound, models.SET_NULL, null=True, related_name="alerts")
@@ -167,7 +167,7 @@ class Symptom(models.Model):
     text = models.CharField(max_length=2000)
     size = models.FloatField(null=True)
     run = models.ForeignKey("runs.Run", models.SET_NULL, null=True, related_name="+")
-    # names of the two compared cells in the run
+    # the names of the two compared cells in the run
     baseline = models.CharField(max_length=40)
     cell = models.CharField(max_length=40)
     comparison = models.JSONField(null=True)
@@ -210,7 +210,7 @@ class Investigation(StatefulModel):
     state = models.CharField(max_length=10, choices=InvestigationState.choices, default=InvestigationState.WAITING)
     symptom = models.ForeignKey(Symptom, models.CASCADE, related_name="+")
     run = models.ForeignKey("runs.Run", models.SET_NULL, null=True, blank=True, related_name="+")
-    # what the current run measures: a release, or candidates
+    # what a person asked for, and what the current run measures: a release, or candidates
     asked = models.JSONField(null=True)
     # the measurements so far
     steps = models.JSONField(default=list)

@@ -26,9 +26,9 @@ class Channel(models.Model):
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="channels")
     name = models.CharField(max_length=100)
-    # the name of an entry of farm/alerts/channels
+    # the name of a ChannelKind of farm.alerts.channels
     kind = models.CharField(max_length=32)
-    # may hold secrets; pages show what the kind shows of it
+    # the address, which may hold secrets; pages show it only as its kind allows
     target = models.CharField(max_length=1000)
     # the signing secret is derived from it, so that no row holds the secret
     salt = models.CharField(max_length=64, default=new_salt, editable=False)
@@ -58,7 +58,7 @@ class Delivery(models.Model):
     """A message to a channel, written in the transaction that accepts its cause."""
 
     channel = models.ForeignKey(Channel, models.CASCADE, related_name="deliveries")
-    # unique for each channel
+    # identifies the cause of the message, so that a channel gets a message about it once
     cause = models.CharField(max_length=100)
     event = models.ForeignKey(AlertEvent, models.CASCADE, null=True, related_name="deliveries")
     # the same at every try, so that receivers can drop repetitions

@@ -28,12 +28,12 @@ class Find(StatefulModel):
     first = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="others")
     hardware = models.CharField(max_length=200, blank=True, default="")
     state = models.CharField(max_length=10, choices=FindState.choices, default=FindState.WAITING)
-    # goal, limits, minutes, matrix and contenders, as they were first planned
+    # the goal, limits, minutes, matrix and contenders of the race, as they were planned at its start
     question = models.JSONField()
     run = models.ForeignKey("runs.Run", models.SET_NULL, null=True, blank=True, related_name="+")
     # what the current run measures, with its rounds, settings and minutes
     asked = models.JSONField(null=True)
-    # the same of each run so far
+    # the finished steps: what each run measured, with its rounds, settings and minutes
     steps = models.JSONField(default=list)
     # the document `onnxfarm.find/1`; while the race goes on, the best so far
     answer = models.JSONField(null=True)

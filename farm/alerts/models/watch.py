@@ -39,7 +39,7 @@ class Watch(models.Model):
     with_prereleases = models.BooleanField(default=False)
     # whether each new version is also compared with the version before it, in the same blocks
     compares_versions = models.BooleanField(default=False, db_default=False)
-    # five fields of cron in UTC; empty: no schedule
+    # the schedule as five fields of cron in UTC; empty: none
     schedule = models.CharField(max_length=100, blank=True, default="")
     next_at = models.DateTimeField(null=True, blank=True)
     # the largest id of a version that needs no new round: it is older than the watch, or was looked at
@@ -82,7 +82,7 @@ class WatchRound(StatefulModel):
     # the releases that are compared, or with `base` the numbers of the two versions
     old = models.CharField(max_length=32)
     new = models.CharField(max_length=32)
-    # the release of the reference
+    # the release that every other one is compared with in this round; with `base`, the release of both versions
     pinned = models.CharField(max_length=32)
     state = models.CharField(max_length=12, choices=RoundState.choices, default=RoundState.WAITING)
     outcome = models.CharField(max_length=12, choices=RoundOutcome.choices, default=RoundOutcome.OPEN, blank=True)
@@ -161,7 +161,7 @@ class Release(models.Model):
     distribution = models.CharField(max_length=64)
     version = models.CharField(max_length=32)
     is_prerelease = models.BooleanField(default=False)
-    # the index does not offer it: it was yanked or removed
+    # the index does not offer it any more: it was yanked or removed
     is_gone = models.BooleanField(default=False)
     # PEP 592: installers still take it where it is pinned; the index's reason may be empty
     is_yanked = models.BooleanField(default=False)
@@ -188,7 +188,7 @@ class IndexLook(models.Model):
 
     distribution = models.CharField(max_length=64, unique=True)
     looked_at = models.DateTimeField(null=True)
-    # from the claim of the question until its answer is stored
+    # whether a worker is asking the index: from its claim until the answer is stored
     is_being_asked = models.BooleanField(default=False, db_default=False)
     problem = models.CharField(max_length=500, blank=True, default="")
 

@@ -24,7 +24,7 @@ _TONES: dict[str, tuple[Tone, str]] = {
     RoundOutcome.UNCONFIRMED: ("good", "{} as before"),
     RoundOutcome.UNDECIDED: ("unsure", "{} undecided"),
     RoundOutcome.INFRA: ("unknown", "{} not measured"),
-    # its alert was settled
+    # the alert of this round was settled; an unsettled one is described instead of the round
     RoundOutcome.ALERT: ("unsure", "{} reviewed"),
 }
 

@@ -52,7 +52,7 @@ class Tally:
     waiting: int = 0
     # messages that are not tried again
     failed: int = 0
-    # why the last one failed
+    # why the last message failed; empty where none did
     problem: str = ""
 
 

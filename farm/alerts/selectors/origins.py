@@ -65,7 +65,7 @@ def confirmed_leads(runs_of_watches: Iterable[int]) -> dict[int, KeyResult]:
 
 
 def _explain_search(run: Run) -> Origin:
-    # the run of a finished step is named in a JSON list, which no index covers
+    # the runs of finished steps are in a JSON list, which no index covers, so all rows of the model are read
     rows = Investigation.objects.filter(alert__model=run.version.model_id).only("alert", "run", "steps").order_by("-pk")
     alerts = (row.alert_id for row in rows if run.pk in (row.run_id, *(step.get("run") for step in row.steps)))
     alert = next(alerts, None)

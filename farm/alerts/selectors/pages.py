@@ -63,7 +63,7 @@ _POINT = (
     "series", "label", "node", "runtime", "round__new", "ratio", "low", "high", "at", "round_id", "round__run",
     "round__outcome",
 )  # fmt: skip
-# the lists of alerts; `open` has those that somebody has to look at now
+# the lists of alerts; `open` has unsettled alerts that are not snoozed
 LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")
 
 # kinds of changes of latency, the main figure
@@ -297,7 +297,7 @@ def find_watch_of_each(models: Iterable[Model]) -> dict[int, int]:
     candidates = list(models)
     rows = Watch.objects.filter(Q(watched__in=candidates) | ~Q(label=""))
     watches: dict[int, int] = {}
-    # the newest first, so that the oldest watch of a model is the one that stays
+    # go from the newest to the oldest, so that the oldest watch of a model is kept
     for watch, team, label, watched in rows.order_by("-pk").values_list("pk", "team", "label", "watched"):
         for model in candidates:
             if model.pk == watched or (model.team_id == team and label and label in model.labels):

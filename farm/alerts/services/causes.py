@@ -34,7 +34,7 @@ def open_release_rounds() -> int:
     """
     count = 0
     for watch in Watch.objects.filter(is_active=True, on_release=True):
-        # the farm's own table of releases does not count before the index has answered
+        # before the index has answered, the newest release of the farm's own table must not open rounds
         has_answer = releases.was_offered(watch.distribution, reference=watch.reference)
         new = releases.newest_release(watch) if has_answer else None
         if new is None:
@@ -56,7 +56,7 @@ def _open_next_step(watch: Watch, model: Model, *, new: str) -> bool:
     for step in list_steps(old, new):
         if _open_round(watch, version, cause=Cause.RELEASE, key=_release_key(step), old=old, new=step) is not None:
             return True
-        # the step had its round; once that is over, go on to the next step even if it could not be measured
+        # this step has had its round; once that round is over, even without a result, take the next step
         if watch.rounds.filter(key=_release_key(step), version__model=model).exclude(state=RoundState.JUDGED).exists():
             return False
     return False

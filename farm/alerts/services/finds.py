@@ -315,7 +315,7 @@ def cancel_find(*, find: Find, by: User) -> Find:
                 continue
             if row.run is not None:
                 cancel_run(run=row.run, by=by)
-                # the rounds that were reported count in the answer
+                # count the rounds that were reported before the cancellation
                 for block in row.run.blocks.filter(state=BlockState.REPORTED):
                     settle(block_id=block.pk, attempt=block.attempt)
             _cancel_race(row, row.run)

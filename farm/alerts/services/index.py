@@ -89,7 +89,7 @@ def find_releases(runtimes: Iterable[Runtime]) -> Known:
     if not keys or settings.INDEX_POLL_S <= 0:
         return releases
     for key in keys:
-        # ask even while the tick does, as a plan cannot wait for another process's answer
+        # ask even while another process asks, because a plan cannot wait for its answer
         if _claim_poll(key, every_s=TRUSTED_S) or _is_being_asked(key):
             fetch_releases(key, timeout_s=REQUEST_TIMEOUT_S)
     problems = IndexLook.objects.filter(distribution__in=keys).exclude(problem="").values_list("problem", flat=True)

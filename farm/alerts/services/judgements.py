@@ -30,7 +30,7 @@ from farm.rules.searches.watching import RoundAnswer, Watching
 from farm.runs.states import RunReason, RunState
 
 log = logging.getLogger(__name__)
-# ticks that may try to start the first run of a round
+# how many ticks may try to start the first run of a round
 MAX_TRIES = 200
 
 

@@ -85,7 +85,7 @@ def _order_rounds(watch: Watch, run: Run, rounds: int) -> bool:
     try:
         measure_more_rounds(run=run, by=runner, rounds=rounds, asker=f"Watch “{watch.name}”")
     except Refusal:
-        # another tick may have asked first
+        # another tick may have ordered the rounds already; then the run goes on
         run.refresh_from_db()
         return run.state != RunState.FINISHED
     return True

@@ -120,7 +120,7 @@ def _log_in_earlier_alert(watch_round: WatchRound, detection: Detection) -> bool
         alert = symptom.alert
         if not _may_contain_cause(watch_round, alert):
             continue
-        # an alert that a person closed as infrastructure is reopened by a confirmed measurement
+        # a confirmed measurement also reopens an alert that a person closed as a fault of the farm
         was_closed = alert.state in (AlertState.RESOLVED, AlertState.INFRA)
         if was_closed or (symptom.resolved_in and alert.state in OPEN_ALERTS):
             _reopen(watch_round, alert, symptom, detection)
@@ -258,7 +258,7 @@ def _write_sentence(alert: Alert) -> None:
 def _announce_raised(raised: RaisedAlert, watch_round: WatchRound) -> None:
     alert, text = raised.alert, raised.text
     if raised.is_new:
-        # its sentence names the other nodes too
+        # announce the sentence of a new alert, as it names the other nodes too
         kind, text = AlertEventKind.OPENED, alert.sentence
     elif alert.state in OPEN_ALERTS:
         kind = AlertEventKind.WIDENED
@@ -304,7 +304,7 @@ def update_infra_alert(watch_round: WatchRound, judgement: Judgement) -> Alert |
     alerts = Alert.objects.filter(**identity).select_related("watch", "team")
     release = Runtime(distribution=watch_round.distribution, version=watch_round.new)
     if not judgement.infra:
-        # a release that fails has been measured too
+        # a release that failed to run has been measured too, so it resolves these alerts
         measured_again = alerts.none() if judgement.outcome == "infra" else alerts.filter(state=AlertState.INFRA)
         for alert in measured_again:
             if alert.change(AlertState.RESOLVED, resolved_in=watch_round.new):

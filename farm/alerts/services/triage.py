@@ -94,7 +94,7 @@ def snooze(*, alert: Alert, by: User, until: datetime | None = None, release: st
         raise Invalid("Give either a date or a release to snooze until, not both.", code="snooze")
     if until is not None and until <= timezone.now():
         raise Invalid(f"{until:%Y-%m-%d %H:%M} is in the past: give a later time.", code="snooze")
-    # a release that does not exist yet may be waited for
+    # the release may not exist yet, so it is checked only where it does not begin with a digit
     release = release.strip().removeprefix(f"{alert.distribution}==")
     if release and not release[0].isdigit():
         release = check_release(alert.distribution, release)
@@ -148,7 +148,7 @@ def _clean_reason(text: str) -> str:
 
 
 def _clean_note(text: str) -> str:
-    # PostgreSQL refuses a text with a zero byte
+    # PostgreSQL refuses texts with a NUL
     text = text.replace("\x00", "").strip()
     if len(text) > MAX_NOTE:
         raise Invalid(f"The note has {len(text)} characters; at most {MAX_NOTE} are kept.", code="too_long")

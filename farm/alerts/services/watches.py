@@ -204,7 +204,7 @@ def _read_columns(changes: Changes, *, distribution: str) -> dict[str, object]:
     columns: dict[str, object] = {key: bool(value) for key, value in changes.items() if key in FLAGS}
     if "matrix" in changes:
         declared = _read_watch_matrix(changes["matrix"])
-        # pre-releases are a column of the watch
+        # the choice of pre-releases is stored in a column of the watch instead
         columns["matrix"] = replace(declared, pre=False).as_plain()
         columns |= {"with_prereleases": True} if declared.pre else {}
     if "rule" in changes:

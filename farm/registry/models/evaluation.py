@@ -18,7 +18,7 @@ class EvaluationData(Making):
     """
 
     version = models.OneToOneField(Version, models.CASCADE, related_name="evaluation")
-    # as it was uploaded, and as the sandbox accepted it
+    # the file as it was uploaded, and as the sandbox accepted it
     given = models.ForeignKey(Blob, models.PROTECT, related_name="+")
     data = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
     recipe_json = models.JSONField(default=dict)

@@ -20,10 +20,10 @@ class PlanOrder(Making):
 
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     version = models.ForeignKey(Version, models.CASCADE, related_name="+")
-    # the matrix as plain values, the seed, and what is known of releases
+    # the matrix as plain values, the seed, and the known releases
     order_json = models.JSONField()
     order_sha256 = models.CharField(max_length=64)
-    # the size of the matrix
+    # how many points the matrix has
     points = models.PositiveIntegerField()
     # the plan as compressed JSON, once it is ready
     body = models.BinaryField(default=bytes)

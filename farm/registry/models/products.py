@@ -46,10 +46,10 @@ class Variant(Making):
     recipe_json = models.JSONField()
     recipe_sha256 = models.CharField(max_length=64)
     derived = models.ForeignKey(Artifact, models.PROTECT, null=True, blank=True, related_name="derived_by")
-    # what was done, in sentences, and what was found about the derived model
+    # the steps of the conversion, in sentences, and the inspection of the derived model
     history = models.JSONField(default=list)
     inspection = models.JSONField(null=True, blank=True)
-    # of an 8-bit variant: how many operators of a kind there are, and which still read plain floats
+    # for an 8-bit variant, how many operators of each kind there are, and which of them still read floats
     coverage = models.JSONField(default=list)
 
     class Meta:
@@ -111,7 +111,7 @@ class Preparation(Making):
     reference = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
     # "expected" for uploaded outputs, or the runtime that made the reference
     reference_of = models.CharField(max_length=100, blank=True)
-    # why there is no reference, so that parity is not measured; empty where there is one
+    # why there is no reference, or none for some outputs, whose parity is not measured then; empty: all is well
     reference_problem = models.TextField(blank=True)
 
     class Meta:

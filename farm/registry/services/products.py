@@ -50,7 +50,7 @@ Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outlin
 TRANSIENT_REASONS: Final = (ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
 # after this time, a request fetches a runtime again that could not be fetched
 FETCHED_AGAIN_AFTER: Final = timedelta(minutes=1)
-# parts of a workload that inputs do not depend on
+# fields of a workload on which its inputs do not depend
 NOT_IN_INPUTS: Final = {"concurrency", "scenario"}
 # after this time, a request makes an outline again that failed for one of TRANSIENT_REASONS
 TRIED_AGAIN_AFTER: Final = timedelta(minutes=1)
