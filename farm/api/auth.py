@@ -1,6 +1,7 @@
 """Authentication by a bearer token (`ofk_…`) or a browser session. Scopes are checked here, rights in the services.
 
 A gate token is one whose only scope is `gate`: it belongs to one team, and serves the gates of pull requests alone.
+`find_gate_token` returns None for a request with another token or a session.
 """
 
 from importlib import import_module

@@ -1,4 +1,8 @@
-"""The differences between two outputs, as every comparison of outputs reports them."""
+"""The differences between two outputs, as every comparison of outputs reports them.
+
+`is_same`: no element differs at all, and none is NaN or infinite. `is_nan_everywhere`: all elements of both outputs are
+NaN.
+"""
 
 from typing import Annotated
 

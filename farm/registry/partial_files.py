@@ -3,6 +3,8 @@
 A thread of the farm may still read from a connection that was cut. So each request first puts a random token into the
 writer's file. It writes each chunk under a lock of that file, and only while its token is still there. The newest
 request can always continue, and older ones can no longer write.
+
+`partial_path` returns a path whether or not it exists. `remove_partial` does nothing where the files are gone.
 """
 
 import contextlib

@@ -1,7 +1,8 @@
 """Reads models, versions, variants and stored files. `visible_to` leaves out the rows that the user may not see.
 
 Models are sorted by name, removed ones by the time of their removal (the last first), and versions from the newest to
-the oldest. Functions about an artifact, a variant or a version do not check who may read it.
+the oldest. Functions about an artifact, a variant or a version do not check who may read it. They return None for what
+was not uploaded or is not made yet.
 """
 
 from collections.abc import Iterable

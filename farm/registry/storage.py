@@ -1,7 +1,8 @@
 """The content-addressed store: files below STORE_DIR, in a folder for each team, named by their sha256.
 
 A file is written to `incoming/` and hashed at the same time, forced to disk, then renamed to `<team>/<aa>/<sha256>`. So
-a file under its digest is always whole, and a crash leaves only drafts, which the sweep removes.
+a file under its digest is always whole, and a crash leaves only drafts, which the sweep removes. `work_dir` and
+`blob_path` return a path whether or not it exists.
 """
 
 import errno

@@ -1,6 +1,7 @@
 """Reads what only pages need: lists of alerts, long series of watches, and the current rounds of each watch.
 
-Functions that take a `user` leave out what the user may not see. All others take rows that the caller may read.
+Functions that take a `user` leave out what the user may not see. All others take rows that the caller may read. Alerts
+are sorted from the newest to the oldest.
 """
 
 from collections.abc import Iterable
@@ -112,6 +113,7 @@ def add_sizes(alerts: QuerySet[Alert]) -> QuerySet[Alert]:
 
 
 def alert_ids_with_symptom(kind: str) -> QuerySet[Symptom, int]:
+    """Return the ids of all alerts with a symptom of this kind, resolved or not, for a subquery; ids may repeat."""
     return Symptom.objects.filter(kind=kind).order_by().values_list("alert", flat=True)
 
 

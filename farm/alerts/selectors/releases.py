@@ -1,6 +1,7 @@
 """Lists the releases that this farm knows, and those that a watch measures.
 
-Where two packages are watched together, a version names both; see `farm.rules.runtimes.pairs`.
+Where two packages are watched together, a version names both; see `farm.rules.runtimes.pairs`. "Published" versions are
+those that the package index offers now.
 """
 
 from django.conf import settings

@@ -40,7 +40,10 @@ class Making(models.Model):
 
 
 class Variant(Making):
-    """An artifact derived from another by a recipe; with the identity recipe it is the artifact itself."""
+    """An artifact derived from another by a recipe; with the identity recipe it is the artifact itself.
+
+    `bundle` has the files of the derived artifact; None until it is made.
+    """
 
     artifact = models.ForeignKey(Artifact, models.CASCADE, related_name="variants")
     recipe_json = models.JSONField()
@@ -102,7 +105,10 @@ class Outline(Making):
 
 
 class Preparation(Making):
-    """The inputs of an artifact for a workload, and the reference outputs that they should give."""
+    """The inputs of an artifact for a workload, and the reference outputs that they should give.
+
+    `inputs_ref` and `reference_ref` are their files for nodes; None where they are not made.
+    """
 
     artifact = models.ForeignKey(Artifact, models.CASCADE, related_name="preparations")
     workload_json = models.JSONField()

@@ -1,4 +1,8 @@
-"""Resumable uploads, as in tus 1.0 (tus.io/protocols): begin one, append pieces, complete them into a version."""
+"""Resumable uploads, as in tus 1.0 (tus.io/protocols): begin one, append pieces, complete them into a version.
+
+An upload that has expired (`check_not_expired`) refuses everything with Gone. `cancel_upload` removes its row and its
+bytes.
+"""
 
 import base64
 import binascii

@@ -1,4 +1,7 @@
-"""Stores uploads: drafts become blobs within the team's quota, an artifact, and a version to be inspected."""
+"""Stores uploads: drafts become blobs within the team's quota, an artifact, and a version to be inspected.
+
+Files that retention has removed do not count against the quota.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,4 +1,7 @@
-"""Downloads ONNX Runtime Web from npm, unpacks it in a sandbox, and stores it for browsers that are nodes."""
+"""Downloads ONNX Runtime Web from npm, unpacks it in a sandbox, and stores it for browsers that are nodes.
+
+`fetch_web_runtime` does nothing unless the row is pending. It stores an error as the reason of the failure.
+"""
 
 from collections.abc import Iterable
 from datetime import timedelta
