@@ -108,7 +108,7 @@ class Alert(models.Model):
 
     @property
     def nodes(self) -> list[str]:
-        """The nodes that show the shift: the one where it was found first, then the others by name; [] without any."""
+        """The nodes with a symptom, resolved or not: the one where the shift was found, then the others by name."""
         names = [self.node, *sorted(symptom.node for symptom in self.symptoms.all())]
         return [name for name in dict.fromkeys(names) if name]
 

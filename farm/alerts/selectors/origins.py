@@ -77,7 +77,7 @@ def _explain_search(run: Run) -> Origin:
 def list_graph_changes(symptom: Symptom) -> list[str]:
     """List in sentences, the most important first, how the executed graphs of a symptom's two sides differ.
 
-    Empty where the run or one of the two cells was removed, or where the run did not trace them.
+    Empty where the run or one of the two cells was removed, or where the run did not trace both.
     """
     if symptom.run is None:
         return []

@@ -288,7 +288,8 @@ def _list_open_runs(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) ->
 def _group_by_node(runs: Iterable[OpenRun], forecast: Forecast) -> tuple[dict[int, dict[str, str]], dict[int, int]]:
     """Return two maps: by model and node whether its block is `running` or `queued`, and by model a number of nodes.
 
-    `queued` nodes are those that may take a waiting block. The number counts the nodes that may take a block.
+    `queued` nodes are those that may take a waiting block. The number is how many nodes may take the same block, at
+    most.
     """
     models = {open_run.run: open_run.model for open_run in runs if open_run.run is not None}
     begun = Block.objects.filter(run__in=models, state__in=(BlockState.LEASED, BlockState.REPORTED), node__isnull=False)

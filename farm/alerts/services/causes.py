@@ -70,8 +70,8 @@ def open_version_rounds() -> int:
     """Open rounds for each watched model's newest version, if it was uploaded since the last call; return how many.
 
     Depending on the watch, one round compares releases on that version, and another one compares it with the version
-    before. Only the newest of several new versions gets rounds. Versions that were uploaded after one that is still
-    being inspected wait for the next call.
+    before. Only the newest ready one of several new versions gets rounds. Versions that were uploaded after one that is
+    still being inspected wait for a later call.
     """
     count = 0
     for watch in Watch.objects.filter(Q(on_version=True) | Q(compares_versions=True), is_active=True):

@@ -72,7 +72,7 @@ def remove_channel(*, channel: Channel, by: User) -> None:
 
 
 def switch_channel(*, channel: Channel, by: User, is_active: bool) -> Channel:
-    """Switch a channel on or off, and return it; no further messages are queued for a channel that is off."""
+    """Switch a channel on or off, and return it; while a channel is off, only tests are queued for it."""
     _check_may_manage(channel.team, by)
     channel.is_active = is_active
     channel.save(update_fields=["is_active"])

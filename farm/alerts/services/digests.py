@@ -94,7 +94,7 @@ def make_digest(team: Team, *, since: datetime) -> Digest:
 
 
 def estimate_false_alarm_rate(team: Team) -> tuple[float, int]:
-    """Return the share (0–1) of A/A pairs of the team's nodes that were judged slower or faster, and their number.
+    """Return the share (0–1) of the team's A/A pairs that were judged slower or faster, and how many pairs count.
 
     Only the MAX_PAIRS newest pairs count. With fewer than ENOUGH_PAIRS the share is the rule's level, 0.01. Where no
     pair was judged slower or faster, the upper end of the share's interval is returned.

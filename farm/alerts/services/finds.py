@@ -59,7 +59,7 @@ log = logging.getLogger(__name__)
 def start_find(*, version: Version, by: User, order: FindOrder) -> Find:
     """Start a search: write a row for each race, which the tick then measures, and return the first.
 
-    An order without hardware gets one race on any node. Raises NotAllowed without the right to run in the model's team,
+    An order that names no hardware gets a single race. Raises NotAllowed without the right to run in the model's team,
     Invalid for an order that cannot be carried out or where fewer than two settings of the space run on some hardware,
     and what planning raises.
     """

@@ -201,8 +201,9 @@ def _fetch_outline(outline: Outline, version: Version) -> Path | None:
 def order_variant_report(*, variant: Variant, by: User) -> VariantReport:
     """Order the report on an 8-bit variant, with errors by layer and scales by weight, and return its row.
 
-    A worker makes it once: a report that was ordered before is returned as it is. Raises NotAllowed for a person who
-    may not write in the team, and Conflict for a variant that is not ready or not 8-bit.
+    A worker makes it once. A report that was ordered before is ordered again only where it failed for one of
+    TRANSIENT_REASONS. Raises NotAllowed for a person who may not write in the team, and Conflict for a variant that is
+    not ready or not 8-bit.
     """
     team = variant.artifact.team
     if not can_write(by, team=team):

@@ -238,9 +238,10 @@ def _list_folders() -> Iterator[tuple[int, Path]]:
 
 
 def restore_model(*, model: Model, by: User) -> Model:
-    """Restore a hidden model with the versions that were hidden together with it and still have their files.
+    """Restore a hidden model with the versions that were hidden together with it.
 
-    Raises NotAllowed for a person who may not write in the team, and Conflict where another model has its name by now.
+    Versions whose files retention has removed stay hidden. Raises NotAllowed for a person who may not
+    write in the team, and Conflict where another model has its name by now.
     """
     _check_may_remove(model, by)
     with _reserve_own_name(model):
@@ -254,10 +255,10 @@ def restore_model(*, model: Model, by: User) -> Model:
 
 
 def restore_version(*, version: Version, by: User) -> Version:
-    """Restore a hidden version, and its model if that is hidden too, but none of the model's other versions.
+    """Restore a hidden version, and its model if that is hidden too.
 
-    Raises NotAllowed for a person who may not write in the team, and Conflict where retention has removed the version's
-    files or another model has the model's name by now.
+    The model's other versions stay as they are. Raises NotAllowed for a person who may not write in the team, and
+    Conflict where retention has removed the version's files or another model has the model's name by now.
     """
     _check_may_remove(version.model, by)
     check_has_files(version)
