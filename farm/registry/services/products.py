@@ -52,7 +52,7 @@ TRANSIENT_REASONS: Final = (ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE
 FETCHED_AGAIN_AFTER: Final = timedelta(minutes=1)
 # fields of a workload on which its inputs do not depend
 NOT_IN_INPUTS: Final = {"concurrency", "scenario"}
-# after this time, a request makes an outline again that failed for one of TRANSIENT_REASONS
+# after this time, a request makes an outline again that failed for a reason in TRANSIENT_REASONS
 TRIED_AGAIN_AFTER: Final = timedelta(minutes=1)
 CLAIM_RENEWAL_S: Final = 10.0
 Claimed = TypeVar(
@@ -63,7 +63,7 @@ BROKEN = "Internal error while preparing this; see the farm's log, then try agai
 
 
 def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
-    """Return the variant of that recipe. Order it where it is new, or where it failed for one of TRANSIENT_REASONS.
+    """Return the variant of that recipe. Order it where it is new, or failed for a reason in TRANSIENT_REASONS.
 
     The variant of the identity recipe is ready at once.
     """
@@ -79,7 +79,7 @@ def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
 
 
 def ensure_preparation(*, artifact: Artifact, workload: Workload) -> Preparation:
-    """Return the preparation for that workload. Order it where it is new, or failed for one of TRANSIENT_REASONS.
+    """Return the preparation for that workload. Order it where it is new, or failed for a reason in TRANSIENT_REASONS.
 
     It holds the inputs and the reference outputs. Workloads that differ only in concurrency or scenario share them.
     """
@@ -92,14 +92,14 @@ def ensure_preparation(*, artifact: Artifact, workload: Workload) -> Preparation
 
 
 def ensure_report(variant: Variant) -> VariantReport:
-    """Return the report on that variant. Order it where it is new, or failed for one of TRANSIENT_REASONS."""
+    """Return the report on that variant. Order it where it is new, or failed for a reason in TRANSIENT_REASONS."""
     report, is_new = VariantReport.objects.get_or_create(variant=variant)
     _hint_if_pending(report, REPORT_VARIANT, is_new=is_new)
     return report
 
 
 def ensure_outline(artifact: Artifact) -> Outline:
-    """Return the artifact's outline. Order it where it is new, or failed for one of TRANSIENT_REASONS."""
+    """Return the artifact's outline. Order it where it is new, or failed for a reason in TRANSIENT_REASONS."""
     outline, is_new = Outline.objects.get_or_create(artifact=artifact)
     _hint_if_pending(outline, OUTLINE, is_new=is_new)
     return outline
@@ -162,7 +162,7 @@ def _hint_if_pending(row: Row, task: str, *, is_new: bool) -> None:
 
 
 def _retry_failed(row: Row) -> bool:
-    """Make a row that failed for one of TRANSIENT_REASONS pending again; return whether it was one."""
+    """Make a row that failed for a reason in TRANSIENT_REASONS pending again; return whether it was one."""
     failed = type(row).objects.filter(pk=row.pk, state=MakingState.FAILED, reason_code__in=TRANSIENT_REASONS)
     if not failed.update(state=MakingState.PENDING, tries=0, reason_code="", reason_text="", asked_at=timezone.now()):
         return False
@@ -201,7 +201,7 @@ def _fetch_outline(outline: Outline, version: Version) -> Path | None:
 def order_variant_report(*, variant: Variant, by: User) -> VariantReport:
     """Order the report on an 8-bit variant, with errors by layer and scales by weight, and return its row.
 
-    A worker makes it once. A report that was ordered before is ordered again only where it failed for one of
+    A worker makes it once. A report that was ordered before is ordered again only where it failed for a reason in
     TRANSIENT_REASONS. Raises NotAllowed for a person who may not write in the team, and Conflict for a variant that is
     not ready or not 8-bit.
     """
