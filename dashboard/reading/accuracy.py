@@ -13,13 +13,13 @@ from farm.rules.wording import numbers
 if TYPE_CHECKING:
     from farm.registry.models import EvaluationData
 
-# architectures that count as x86
+# names under which machines report an x86 architecture
 X86 = ("x86_64", "AMD64", "i686")
 
 
 def list_advice(cell: Cell, *, arch: str) -> list[str]:
-    """List what to try next against operators that ran in float. `arch`: of the machine that measured. Empty for a cell
-    that is not quantised to 8 bits or was not traced."""
+    """List sentences that advise how to quantise the operators that still ran in float. Empty for a cell that is not
+    quantised to 8 bits or was not traced. `arch`: the architecture of the machine that measured, such as `x86_64`."""
     if cell.precision not in recipes.EIGHT_BITS or not cell.operators:
         return []
     return quantisation.advise(
@@ -44,8 +44,8 @@ def list_sentences(cell: Cell) -> list[str]:
 
 @dataclass(frozen=True)
 class LabelledData:
-    """The labelled data of a version in words. `problem`: why reading them failed, else empty; `is_open`: they are
-    still being read."""
+    """The labelled data of a version in words. `problem`: why the farm could not read the data, else empty; `is_open`:
+    the farm has not finished reading the data."""
 
     sentence: str
     problem: str

@@ -1,4 +1,4 @@
-"""What happened to an alert, as its page lists it: the rounds of its watch, its log and its searches."""
+"""What happened to an alert, as its page lists it: the round that found it, its log and its searches."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # newest entries of the log that are shown
 MAX_EVENTS = 200
-# signs of the log's entries, where they differ from the kind of the entry
+# log entries whose kind has no sign of the same name, with the sign that they show
 EVENT_SIGNS = {"opened": "open", "reopened": "open", "woken": "open"}
 MEASURED, CONFIRMED = Sign("→", "measured", "quiet"), Sign("✓", "confirmed", "quiet")
 ASKED = Sign("→", "asked", "quiet")
@@ -25,7 +25,7 @@ SEARCHES = {"since_when": "Bisection", "work_around": "Search for a work-around"
 
 @dataclass(frozen=True)
 class TimelineEntry:
-    """A line of the timeline. `run`: the number of the run that the sentence is about."""
+    """An entry of the timeline. `run`: the number of the run that the sentence is about."""
 
     at: datetime
     sign: Sign
@@ -39,7 +39,8 @@ class TimelineEntry:
 
 def list_timeline(alert: "Alert") -> list[TimelineEntry]:
     """List what happened to an alert, the oldest first: the round that found it, the run that confirmed it, the newest
-    MAX_EVENTS entries of its log, and its searches, which stand for what the log says was explained."""
+    MAX_EVENTS entries of its log, and its searches. Log entries of the kind `explained` are left out, since the
+    searches say the same."""
     events = [event for event in alert.events.all() if event.kind != "explained"][-MAX_EVENTS:]
     entries = [*_list_round_entries(alert), *map(_make_event_entry, events)]
     for search in alert.investigations.all():
@@ -52,7 +53,7 @@ def _list_round_entries(alert: "Alert") -> Iterator[TimelineEntry]:
     found = alert.round
     if found is None:
         return
-    # of a change between what works and what does not, one side has no figures
+    # a round without compared pairs has no figures, because one of the two sides did not work
     did = "measured" if found.compared else "tried"
     sentence = f"{found.new} was {did} against {found.old} on {found.version}."
     measured_at = (found.run.finished_at if found.run else None) or found.judged_at or found.created_at
@@ -62,7 +63,7 @@ def _list_round_entries(alert: "Alert") -> Iterator[TimelineEntry]:
 
 
 def _make_event_entry(event: "AlertEvent") -> TimelineEntry:
-    # the page's headline says what was found
+    # the page's headline already says what was found
     text = "The alert was opened." if event.kind == "opened" else str(event.text)
     return TimelineEntry(event.at, sign_of(EVENT_SIGNS.get(event.kind, event.kind)), numbers.unbroken(text))
 

@@ -27,25 +27,29 @@ ORDERS = {
 
 
 def state_of(alert: "Alert") -> str:
+    """Return the state that lists show: `snoozed` for a snoozed alert that is open or acknowledged, else its state."""
     return "snoozed" if alert.state in ("open", "acknowledged") and alert.is_snoozed else str(alert.state)
 
 
 def kinds_of(alert: "Alert") -> list[str]:
-    """List the kinds of its symptoms that are still present, the gravest first; of all symptoms where none is."""
+    """List the kinds of the symptoms that are not resolved, each once, the gravest first. Where all symptoms are
+    resolved, their kinds are listed."""
     symptoms = list(alert.symptoms.all())
     present = [symptom for symptom in symptoms if not symptom.resolved_in] or symptoms
     return sorted({symptom.kind for symptom in present}, key=rank)
 
 
 def describe_cause(alert: "Alert") -> str:
-    """Name the operator that the leading change comes from; empty where no trace shows it."""
+    """Explain the leading change by an operator, with its times and doubts; empty where no trace shows a cause.
+
+    The form is `NAME: OLD → NEW µs, explains SHARE (DOUBTS)`.
+    """
     return "" if alert.leading_symptom is None else alert.leading_symptom.explanation
 
 
 def shorten_cause(alert: "Alert") -> str:
     """Write the cause without its times and doubts: `LayerNormalization explains 96 % of the change`. Empty where no
     trace shows one."""
-    # NAME: OLD → NEW µs, explains SHARE (DOUBTS)
     cause = describe_cause(alert).partition(" (")[0]
     name, times, _ = cause.partition(": ")
     _, explains, share = cause.rpartition(", explains ")
@@ -53,8 +57,11 @@ def shorten_cause(alert: "Alert") -> str:
 
 
 def make_lead(alert: "Alert") -> KeyResult:
-    """Make the figures of the leading symptom, which farm.alerts.selectors.pages adds from its comparison; without one
-    an empty lead. A change that is none of latency has rounds and settings alone."""
+    """Make the key result of the alert's leading symptom; an empty one where the alert has no symptom.
+
+    The figures are attributes that farm.alerts.selectors.pages sets on the symptom from its comparison; they stay None
+    where it did not. A change of anything but latency has only rounds and settings, no figures.
+    """
     symptom = alert.leading_symptom
     if symptom is None:
         return KeyResult()
@@ -68,7 +75,8 @@ def make_lead(alert: "Alert") -> KeyResult:
 
 def write_headline(open_alerts: Sequence["Alert"], count: int) -> str:
     """Name the gravest of these open alerts, `encoder: 1.32.0 is 59 % slower than 1.29.0`, and say how many others
-    there are. `count`: of all open alerts, of which `open_alerts` may be a part; without those it is the headline."""
+    there are. `count`: how many alerts are open in all, of which `open_alerts` may be a part. Without `open_alerts` the
+    headline says only `count`."""
     if not open_alerts:
         return numbers.counted(count, "open alert") if count else "No open alert"
     alert = min(open_alerts, key=lambda row: (rank(kinds_of(row)[0]), -make_lead(row).change.size))
@@ -81,14 +89,14 @@ def write_headline(open_alerts: Sequence["Alert"], count: int) -> str:
 
 def describe_counts(counts: Mapping[str, int]) -> str:
     """Say how many open alerts are acknowledged, and how many alerts are snoozed or could not be measured; empty
-    where none are. `counts`: by `acknowledged`, `snoozed` and `infra`."""
+    where all counts are 0. `counts`: must have the keys `acknowledged`, `snoozed` and `infra`."""
     words = (("acknowledged", "acknowledged"), ("snoozed", "snoozed"), ("infra", "could not be measured"))
     return " · ".join(f"{counts[key]} {what}" for key, what in words if counts[key])
 
 
 def describe_watching(watches: int, confirming: int) -> str:
-    """Say in an empty list how many watches would open an alert, and how many changes are measured again before one
-    opens; empty without a watch."""
+    """Write the text of an empty list of alerts: how many watches would open an alert, and how many changes are being
+    measured again before an alert opens. Empty where there is no watch."""
     if not watches:
         return ""
     found = numbers.counted(confirming, "change") + (" is" if confirming == 1 else " are")
@@ -163,9 +171,9 @@ COLUMNS: tuple[Column["Alert"], ...] = (
 def make_table(
     alerts: Iterable["Alert"], *, writable: Collection[int] = (), is_ordered: bool = False, box: str = ""
 ) -> Table:
-    """Make the table of alerts. `writable`: the ids of teams in which the reader may change alerts; `is_ordered`: the
-    server sorts the rows; `box`: the name of the checkboxes that select rows. Rows can be selected only where there is
-    an alert to acknowledge."""
+    """Make the table of alerts, in the order given. `writable`: the ids of teams in which the reader may change alerts;
+    `is_ordered`: the headings link to the list sorted by the server; `box`: the name of the checkboxes that select
+    rows. The checkboxes and the column Action appear only where the reader may acknowledge one of the alerts."""
     rows = list(alerts)
     models = {alert.model.name for alert in rows}
     shared = [part for part in find_shared_settings(map(make_lead, rows)) if part not in models]

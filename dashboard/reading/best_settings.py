@@ -19,17 +19,18 @@ from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import WRONG, with_mark
 
 MAX_BUDGET_MS = 1e7
-# settings whose launches do not differ: so many have a row
+# at most so many settings have a row of their own where their launches do not differ
 MAX_ALIKE = 4
-# from a measured setting to the page of its cell
+# maps a measured setting to the address of its cell's page
 CellAddress = Callable[[MeasuredSetting], str]
 
 
 @dataclass(frozen=True)
 class Panel:
-    """The panel. `typed` and `error`: the text of the field and what is wrong with it; `left_out`: which settings do
-    not take part, empty where all do; `busy`: that times are processor time, empty where none is; `top`: the lowest
-    latency on one machine."""
+    """The panel of best settings. `typed` and `error`: the text of the budget field and what is wrong with it;
+    `left_out`: which settings are not considered and why, empty where all are; `busy`: explains that times are
+    processor time, empty where none is; `top`: the settings with the lowest latency of all machines, without settings
+    where every one was left out."""
 
     version: int
     sentence: str
@@ -43,14 +44,15 @@ class Panel:
 
     @property
     def headline(self) -> str:
-        """Say how fast the model is at best, or that no setting is recommended. It follows the name of the model."""
+        """Say how fast the model is at best, or that no setting is recommended; a predicate that follows the name of
+        the model on the page."""
         if not self.top.settings:
             return "has no setting to recommend"
         return f"takes {hardware_words.format_latency(self.top.settings[0])} at best"
 
     @property
     def because(self) -> str:
-        """Name the fastest setting, and say how many others are as fast; without any, say what was left out."""
+        """Name the fastest setting, and say how many others are as fast; `left_out` where no setting is recommended."""
         if not self.top.settings:
             return self.left_out
         fastest = self.top.settings[0]
@@ -65,8 +67,9 @@ def cell_address(measured: MeasuredSetting) -> str:
 def make_panel(
     version: int | None, settings: Sequence[MeasuredSetting], typed: str, address: CellAddress = cell_address
 ) -> Panel | None:
-    """Make the panel; None where nothing was measured. `version`: the number of the version; `typed`: the latency
-    budget in ms as it was typed, which is none where it cannot be read; `address`: links a setting to its cell."""
+    """Make the panel; None without a version or a measured setting. `version`: the number of the version; `typed`: the
+    latency budget in ms as the reader typed it. A budget that cannot be parsed does not limit the settings, and the
+    panel's `error` says what is wrong. `address`: links a setting to its cell."""
     if version is None or not settings:
         return None
     budget, error = parse_budget(typed)
@@ -111,8 +114,8 @@ def _make_heads(time: str, items: str) -> tuple[Head, ...]:
 
 
 def parse_budget(typed: str) -> tuple[float | None, str]:
-    """Parse a latency budget in ms: the budget and an empty text, or None and what is wrong. An empty text is no
-    budget, None without an error."""
+    """Parse a latency budget in ms: return the budget and an empty text, or None and what is wrong. An empty text is no
+    budget and no error: None and an empty text."""
     value, error = parse_number(typed, "a number of milliseconds: enter one such as 5 or 0.5")
     if value is not None and not 0 < value <= MAX_BUDGET_MS:
         return None, "The budget must be more than 0 ms and at most 10,000 s."
@@ -120,8 +123,8 @@ def parse_budget(typed: str) -> tuple[float | None, str]:
 
 
 def parse_number(typed: str, wanted: str) -> tuple[float | None, str]:
-    """Parse a number with `.` or `,`: the number and an empty text, or None and that it is not `wanted`. An empty text
-    is None without an error. Nothing is raised; nan and inf are numbers."""
+    """Parse a number with a decimal `.` or `,`: return the number and an empty text, or None and a sentence that it is
+    not `wanted`. An empty text gives None and no error. Nothing is raised, and `nan` and `inf` count as numbers."""
     try:
         return float(typed.strip().replace(",", ".")) if typed.strip() else None, ""
     except ValueError:
@@ -144,7 +147,8 @@ def _write_sentence(bests: Sequence[Best], budget: float | None) -> str:
 
 
 def _describe_left_out(settings: Sequence[MeasuredSetting]) -> str:
-    """Say how many settings are left out, for their inputs and for their outputs, and the fastest of the latter."""
+    """Say how many settings are left out for their input sizes and how many for their outputs, and name the fastest of
+    those with wrong outputs. Empty where none is left out."""
     count, others = count_other_sizes(settings), find_left_out(settings)
     other_sizes = f"Without {numbers.counted(count, 'setting')} {FAULTS['input']}." if count else ""
     if others is None:
@@ -161,8 +165,8 @@ def _describe_setting(measured: MeasuredSetting) -> str:
 
 
 def _make_rows(best: Best, budget: float | None, address: CellAddress, *, are_mixed: bool) -> list[tuple[Entry, ...]]:
-    """Make the rows of a machine. `are_mixed`: some times are processor time and others are not, so that they are
-    marked."""
+    """Make the rows of a machine. `are_mixed`: the table mixes processor time and time by the clock, so that each
+    processor time is marked."""
     wanted = "most items/s" if budget is None else f"most within {numbers.plain(budget)} ms"
     if best.most_items == best.fastest:
         tops = [(f"{wanted} and lowest latency", best.fastest)]

@@ -55,8 +55,9 @@ PROVIDER_COLUMNS: tuple[Column[ProviderTime], ...] = (
 
 @dataclass(frozen=True)
 class Placement:
-    """The requested providers and those that ran, in words. `is_as_asked`: no other provider took part; true too where
-    nothing ran, and for a policy, under which ONNX Runtime chooses. `sentence`: what differs, else empty."""
+    """The requested providers and those that ran, in words. `is_as_asked`: every requested provider started and no
+    other ran; also true where nothing ran, and for a policy, under which ONNX Runtime chooses. `sentence`: what
+    differs, else empty."""
 
     requested: str
     active: str
@@ -65,8 +66,8 @@ class Placement:
 
 
 def describe_placement(cell: Cell) -> Placement:
-    """Compare the requested providers with those that ran. For a traced cell the sentence says how much of the time
-    the others took."""
+    """Compare the requested providers with those that ran. For a traced cell the sentence also says which share of the
+    time the providers took that were not requested."""
     if cell.policy != NO_POLICY:
         # whatever ONNX Runtime chose is what was asked for
         traced = sorted(cell.providers, key=lambda part: -part.time_share)
@@ -93,7 +94,8 @@ def _join_providers(names: Sequence[str]) -> str:
 
 
 def describe_time_elsewhere(cell: Cell) -> str:
-    """Say how much of the time other providers than the requested one take; empty where they take none."""
+    """Say which share of the traced time other providers than the cell's own take; empty where they take none or the
+    cell was not traced."""
     others = [part for part in cell.providers if part.name != cell.provider and part.time_share > 0]
     if not others:
         return ""
@@ -106,8 +108,8 @@ def _list_names(providers: Sequence[str]) -> str:
 
 
 def metric_table(cell: Cell) -> Table:
-    """Make the table of metrics with unit and note, “not measured” where a figure is missing. A cell without a latency
-    has only the metrics that are known and not 0. Rare metrics are left out where they are missing."""
+    """Make the table of metrics with unit and note. A missing figure is shown as “not measured”, except that metrics
+    which most cells lack are left out. A cell without a latency lists only the metrics that are known and not 0."""
     rows = []
     for metric in METRICS:
         if metric.title and not _is_left_out(metric, cell):
@@ -120,8 +122,8 @@ def metric_table(cell: Cell) -> Table:
 
 
 def fold_metrics(table: Table, *, is_by_processor: bool) -> tuple[Table, Table]:
-    """Split the table of metrics in two: p50 and processor time, and all others. Of the first two the one that the
-    headline rests on comes first: processor time with `is_by_processor`."""
+    """Split the table of metrics in two: one with p50 and processor time, one with all others. With `is_by_processor`
+    the headline rests on processor time, which then comes before p50."""
     first = [PROCESSOR, "p50"] if is_by_processor else ["p50", PROCESSOR]
     leading = sorted((row for row in table.rows if row[0].text in first), key=lambda row: first.index(row[0].text))
     others = [row for row in table.rows if row[0].text not in first]
@@ -129,14 +131,14 @@ def fold_metrics(table: Table, *, is_by_processor: bool) -> tuple[Table, Table]:
 
 
 def _is_left_out(metric: Metric, cell: Cell) -> bool:
-    """Whether the metric is one that most cells lack, and this one lacks it too."""
+    """Whether most cells lack the metric, and this cell lacks it too."""
     if metric.absent and cell.cpu_p50_ms is not None:
         return False
     return metric.value(cell) is None and (metric.is_under_metrics or metric.name == "with_copies_p50_ms")
 
 
 def _write_note(metric: Metric, cell: Cell) -> str:
-    """Write the note beside a figure: its interval and launches, why it is missing, or which meter counted."""
+    """Write the note next to a figure: its interval and launches, why it is missing, or how it was measured."""
     if metric.name == "p50_ms":
         launches = numbers.counted(len(cell.samples_ms), "launch", "launches") if cell.samples_ms else ""
         spread = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms)
@@ -155,6 +157,7 @@ def input_table(cell: Cell) -> Table:
 
 
 def provider_table(cell: Cell) -> Table:
+    """Make the table of providers with their share of the traced time, the largest first; no rows without a trace."""
     parts = sorted(cell.providers, key=lambda part: -part.time_share)
     return Table.of("placement", "Where the time goes", PROVIDER_COLUMNS, parts)
 
@@ -168,14 +171,14 @@ def _format_agreement(value: float | None) -> str:
 
 
 def _format_cosine(value: float | None) -> str:
-    """Format a cosine with six digits, and as 1 only where it is 1."""
+    """Format a cosine with six digits; one just below 1 becomes 0.999999 and is not rounded up to 1."""
     if value is None:
         return numbers.NOT_MEASURED
     return "1" if value >= 1 else f"{min(value, 0.999999):.6f}"
 
 
 def sibling_table(document: Document, cell: Cell, address: Address) -> Table:
-    """Make the table of the other cells of the block, A/A twins too, with links, latencies and states."""
+    """Make the table of the other cells of the block, including A/A twins, with links, latencies and states."""
     times = Times.of(document.cells, document.comparisons)
     block = [times.with_compared_time(other) for other in document.cells if other.block == cell.block]
     along = axes.varying_axes(block)
@@ -192,14 +195,14 @@ def sibling_table(document: Document, cell: Cell, address: Address) -> Table:
     return Table.of("siblings", "Measured in the same block", shown, [other for other in block if other.id != cell.id])
 
 
-# tokens shown before the first that differs, from it on, and of streams that are equal
+# how many tokens are shown before the first difference, from the first difference on, and of equal streams
 BEFORE, FROM, SHOWN = 12, 12, 24
 
 
 @dataclass(frozen=True)
 class Line:
-    """The shown tokens of one cell. `alike`: before the first difference; `other`: the token that differs, empty
-    without one; `after`: what follows."""
+    """The shown tokens of one cell. `alike`: the tokens before the first difference; `other`: the token that differs,
+    empty where none does; `after`: the tokens that follow."""
 
     name: str
     href: str
@@ -210,8 +213,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Generated:
-    """The tokens of a cell beside those of the first cell of its block. `text`: what its scenario found; `place`: the
-    number of the first token that differs, from 1, None where all are equal; `shown`: which tokens are shown."""
+    """The tokens of a cell next to those of the first cell of its block that generated any. `text`: the result of the
+    cell's scenario in words; `place`: the number of the first token that differs, counted from 1, None where all are
+    equal; `shown`: which tokens are shown, in words."""
 
     text: str
     lines: tuple[Line, ...]
@@ -221,7 +225,8 @@ class Generated:
 
 def compare_generated(cells: Sequence[Cell], cell: Cell, address: Address) -> Generated | None:
     """Compare the tokens that a cell generated with those of the first cell of its block that generated any, and show
-    those around the first difference; None where the cell generated nothing."""
+    the tokens around the first difference; None where the cell generated nothing. There is one line where the cell is
+    itself that first cell, else two."""
     if not cell.tokens:
         return None
     first = next((other for other in cells if other.block == cell.block and other.tokens), cell)
@@ -260,11 +265,11 @@ def list_open_cells(
     models: Sequence[ModelFacts],
     so_far: Mapping[str, list[Sample]] | None = None,
 ) -> tuple[list[Cell], dict[str, str]]:
-    """List the cells that have not ended, with the median of their launches so far, and by each cell's id what goes on
-    in its block: `measuring`, `queued` or `preparing`.
+    """List the cells that have not ended, with the median of their launches so far. The second value maps each cell's
+    id to the activity of its block: `measuring`, `queued` or `preparing`.
 
-    `blocks`: the open blocks, each with its state; `known`: the ids of cells that have ended; `models`: that of the
-    run, then those beside it; `so_far`: the launches of a cell until now, by its id.
+    `blocks`: the open blocks, each with its state; `known`: the ids of cells that have ended; `models`: the run's own
+    model first, then the others that it measures; `so_far`: the launches of each cell until now, by the cell's id.
     """
     cells: list[Cell] = []
     states: dict[str, str] = {}

@@ -34,9 +34,9 @@ def make_table(
     again: Address | None = None,
     states: Mapping[str, str] | None = None,
 ) -> Table:
-    """Make the table of all these cells, A/A twins too. `address`: links a cell by its id; `comparisons`: decide which
-    kind of time is shown and which verdicts are marked as unstable; `again`: the address of the form that runs a cell
-    again, none where it is missing; `states`: of cells that have not ended, by id."""
+    """Make the table of all these cells, including A/A twins. `address`: links a cell by its id; `comparisons`: decide
+    which kind of time is shown and which cells are marked as unstable; `again`: links a cell's id to the form that runs
+    the cell again, and without it that column is missing; `states`: the states of cells that have not ended, by id."""
     open_states = states or {}
     recorded = list(cells)
     unstable, times = find_unstable(recorded, comparisons), Times.of(recorded, comparisons)
@@ -67,8 +67,8 @@ def make_table(
 def group_refused(
     cells: Iterable[Cell], address: Address, *, matrix: str | Mapping[str, object] = ""
 ) -> list[refusals.Group]:
-    """Group the refused cells by reason; other cells are left out. `matrix`: of the run, where the reader may run it
-    with a change; empty otherwise, and then no group has a button."""
+    """Group the refused cells by reason; other cells are left out. `matrix`: the matrix of the run where the reader may
+    run it with a change, else empty, and then no group has a button."""
     refused = [cell for cell in cells if cell.status == CellStatus.REFUSED]
     varying = axes.varying_axes(refused)
 

@@ -1,4 +1,4 @@
-"""Chosen cells compared with a base: their names, their times, and the headline."""
+"""The chosen cells on the compare page: their names, their times against the base cell, and the headline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +14,9 @@ MAX_CHOSEN = 4
 
 @dataclass(frozen=True)
 class Row:
-    """A compared cell. `p50`: in words, empty where it would contradict the verdict; `verdict`: against the base, None
-    for the base itself; `pin` and `without`: the addresses that make the cell the base and that remove it, empty where
-    the reader may not choose."""
+    """A compared cell. `p50`: its latency in words, empty where it would contradict the verdict; `verdict`: the result
+    against the base, None for the base itself; `pin`: the address that makes the cell the base; `without`: the address
+    that removes the cell. Both are empty where the reader may not choose."""
 
     choice: ChosenCell
     name: str
@@ -32,15 +32,16 @@ def pin_base(chosen: Sequence[ChosenCell], base: str) -> list[ChosenCell]:
 
 
 def name_cells(chosen: Sequence[ChosenCell]) -> list[str]:
-    """Name the cells by the settings that differ between them, or by run and cell id where two names were equal."""
+    """Name the cells, in order, by the settings that differ between them. All are named by run and cell id where two
+    names would be equal."""
     differing = axes.varying_axes(choice.cell for choice in chosen)
     names = [axes.name_of(choice.cell, differing) for choice in chosen]
     return names if len(set(names)) == len(names) else [f"run {choice.run_id}, {choice.cell.id}" for choice in chosen]
 
 
 def make_rows(chosen: Sequence[ChosenCell], verdicts: Sequence[PairVerdict]) -> list[Row]:
-    """List the cells, the base first, all by processor time where one verdict rests on it. `verdicts`: of each cell but
-    the base, in order; empty for a single cell."""
+    """Make a row for each cell, the base first. All rows show processor time where any verdict rests on it.
+    `verdicts`: one for each cell except the base, in order; empty for a single cell."""
     names = name_cells(chosen)
     if not verdicts:
         return [Row(choice, name, format_latency(choice.cell)) for choice, name in zip(chosen, names, strict=True)]

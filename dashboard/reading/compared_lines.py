@@ -1,4 +1,4 @@
-"""The metrics and facts of compared cells, a line each, with the change against the base."""
+"""The metrics and facts of compared cells: a line for each, with the change against the base cell."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from farm.rules.wording.vocabulary import WRONG, sign_of
 
 P50, PROCESSOR_TIME = "p50_ms", "cpu_p50_ms"
 THROUGHPUT, PROCESSOR_THROUGHPUT = "throughput", "cpu_throughput"
-# metrics of single launches differ between any two cells, so that comparing them means nothing
+# these metrics describe single launches and differ between any two cells, so they are not compared
 OF_SINGLE_LAUNCHES = frozenset({"mean_ms", "std_ms", "min_ms", "max_ms", "disturbed_samples"})
 FACTS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
     ("Model file digest", lambda cell: cell.model_sha256[:12]),
@@ -42,7 +42,8 @@ OUTPUTS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
 
 @dataclass(frozen=True)
 class Change:
-    """How a figure differs from the base's, in words and as a ratio; empty where the two cannot be compared."""
+    """How a figure differs from the base's. `text`: the change in words, empty where the two cannot be compared;
+    `ratio`: this cell's figure / the base's, else None."""
 
     text: str = ""
     ratio: float | None = None
@@ -50,7 +51,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Line:
-    """A fact or metric of each cell, the base first. `values`: the same as `texts`, for files."""
+    """A fact or metric of all compared cells, the base first. `texts`: the figures as pages show them; `values`: the
+    same figures as plain values for files; `changes`: against the base, whose own change is empty."""
 
     name: str
     texts: Sequence[str]
@@ -63,8 +65,8 @@ class Line:
 
 
 def make_lines(chosen: Sequence[ChosenCell], verdicts: Sequence[PairVerdict]) -> list[Line]:
-    """Make the lines of metrics, outputs, settings and facts. Lines that are empty for all cells and metrics of single
-    launches are left out. `verdicts`: of each cell but the base, in order."""
+    """Make the lines of metrics, outputs, settings and facts, in this order. Metrics of single launches and lines that
+    are empty for all cells are left out. `verdicts`: one for each cell except the base, in order."""
     cells = [choice.cell for choice in chosen]
     metrics = [
         metric
@@ -93,9 +95,9 @@ def _make_metric_line(metric: Metric, cells: Sequence[Cell], verdicts: Sequence[
     ]
     judged = [verdict.metrics.get(metric.name) for verdict in verdicts]
     if metric.launch_title and None in judged:
-        # cells of one line show the medians of their launches all or none
+        # a line shows the medians of launches only where every cell has one
         judged = [None] * len(verdicts)
-    # the base shows the figure that its first comparison is of
+    # the base shows the figure of its first comparison
     figures = [
         _format_figure(metric, cell, change, is_base=cell is cells[0])
         for cell, change in zip(cells, [*judged[:1], *judged] or [None], strict=True)
@@ -107,8 +109,8 @@ def _make_metric_line(metric: Metric, cells: Sequence[Cell], verdicts: Sequence[
 def _format_figure(
     metric: Metric, cell: Cell, judged: MetricChange | None, *, is_base: bool
 ) -> tuple[str, float | bool | None]:
-    """Write a cell's figure, and return its value too. Where the verdict is of other launches than the cell's own
-    figure, it is their median."""
+    """Return a cell's figure in words and as a value. Where the verdict was computed from other launches than the
+    cell's own figure, the median of those launches is shown instead."""
     if judged is None or not (metric.launch_title or metric_changes.replaces_cell_figures(judged)):
         return metric_with_unit(metric, cell, has_interval=True), metric.value(cell)
     value = judged.baseline if is_base else judged.candidate
@@ -116,8 +118,12 @@ def _format_figure(
 
 
 def describe_change(metric: Metric, base: Cell, other: Cell, verdict: PairVerdict) -> Change:
-    """Describe by how much a metric differs from the base's; for p50 and items per second that is the verdict's change.
-    It is empty between different models, shapes or batches, and for metrics without a better direction."""
+    """Describe by how much a metric differs from the base's. For p50 and items per second this is the verdict's change.
+
+    The change is empty between different models or shapes, for metrics of which neither more nor less is better, and
+    where a figure is missing or 0. Between different batches only items per second have a change. p50 has none by the
+    clock where the verdict rests on processor time.
+    """
     old, new = metric.value(base), metric.value(other)
     is_same_work = is_same_model(base, other) and base.shapes == other.shapes
     if not metric.better or not old or not new or not is_same_work:
@@ -138,7 +144,7 @@ def describe_change(metric: Metric, base: Cell, other: Cell, verdict: PairVerdic
         return Change(numbers.change(new / old, words=_choose_words(metric)), new / old)
     if metric.name == items_name:
         ratio, low, high, words = 1 / ratio, 1 / high, 1 / low, _choose_words(metric)
-    # where the values on this line, divided, would give another change, only the verdict above says the change
+    # the change is left out where the two shown values, divided, would contradict it
     agrees = numbers.format_divisible_pair(old, new, low=low, high=high) is not None
     return Change(numbers.change(ratio, low, high, words=words), ratio) if agrees else Change()
 
@@ -151,8 +157,8 @@ def _choose_words(metric: Metric) -> numbers.Words:
 
 
 def select_lines(lines: Sequence[Line], *, every: bool, wanted: str) -> list[Line]:
-    """Select the lines that differ between the cells, or all lines with `every`, and of these the ones that contain
-    every word of `wanted`, whatever their case."""
+    """Select the lines that differ between the cells, or all lines with `every`. Of these only lines are kept that
+    contain every word of `wanted` in their name or figures, whatever the case; an empty `wanted` keeps all."""
     selected = []
     for line in (line for line in lines if every or line.differs):
         text = " ".join((line.name, *line.texts)).lower()

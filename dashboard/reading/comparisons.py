@@ -1,4 +1,4 @@
-"""The comparisons of a run as a table and for charts, and which axis they are shown along."""
+"""The comparisons of a run as a table and for charts, and the choice of the axis along which they are shown."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ from farm.rules.presenting.stability import describe_rounds_needed
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_count, as_number, verdict_entry
 from farm.rules.wording import numbers
 
-# how the noise floor is known, where it is not the node's own history
+# words for a noise floor that does not come from the node's own history
 NOISE_FROM = {"block": "of this block", "assumed": "assumed"}
 
 
@@ -39,8 +39,8 @@ def _memory_entry(comparison: Comparison) -> Entry:
 
 
 def _others_entry(comparison: Comparison) -> Entry:
-    """Make the entry of the metrics besides latency and memory: those that changed, losses first; else the undecided
-    ones, or “equal”."""
+    """Make the entry of the metrics other than latency and memory. It lists the metrics that changed, losses first.
+    Where none changed it lists the undecided ones, or says “equal”."""
     others = [
         change for change in metric_changes.list_displayed_changes(comparison) if change.name != metric_changes.RESIDENT
     ]
@@ -69,7 +69,7 @@ COLUMNS: tuple[Column[Named], ...] = (
     ratios.VERDICT,
     replace(ratios.CHANGE, note="of p50 latency, candidate against baseline; of items per second between batches"),
     ratios.INTERVAL,
-    # beside the verdict, where it is seen without scrolling
+    # the note stands near the verdict, where readers see it without scrolling
     NOTE,
     Number("medians", _medians_entry, "of the same launches; none where they give another change"),
     Number("rounds", lambda named: as_count(named.comparison.rounds)),
@@ -92,32 +92,35 @@ COLUMNS: tuple[Column[Named], ...] = (
 
 
 def list_axes(comparisons: Sequence[Comparison]) -> list[str]:
+    """List the axes along which cells were compared, the most interesting first and A/A twins (`twin`) last."""
     return sorted(
         {comparison.axis for comparison in comparisons}, key=lambda axis: (axis == "twin", axis_sort_key(axis))
     )
 
 
 def select_axis(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
-    """Select the comparisons along an axis, or along the first of list_axes where none is along this one."""
+    """Select the comparisons along an axis. Where there are none along it, those along the first of list_axes are
+    selected."""
     known = list_axes(comparisons)
     chosen = axis if axis in known else known[0] if known else ""
     return [comparison for comparison in comparisons if comparison.axis == chosen]
 
 
 def choose_axis(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> str:
+    """Return the axis of the comparison that the run's headline names; empty where there is none."""
     return rank_results(comparisons, cells).axis
 
 
 def drop_twins(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
-    """Drop comparisons of A/A twins, unless there are no others, and comparisons of which a cell is not in `cells`."""
+    """Drop comparisons of which a cell is not in `cells`, and those of A/A twins unless there are no others."""
     known = [comparison for comparison in comparisons if comparison.baseline in cells and comparison.candidate in cells]
     single = [pair for pair in known if not cells[pair.baseline].twin_of and not cells[pair.candidate].twin_of]
     return single or known
 
 
 def name_step(comparison: Comparison, cells: Mapping[str, Cell], shared: Sequence[axes.Axis]) -> tuple[str, str]:
-    """Name a comparison in two parts: the settings that both cells share, else their node, and the step from the
-    baseline to the candidate. `shared`: the axes that vary in the run, along which settings are named."""
+    """Name a comparison in two parts: the settings that both cells have, or their node where there are none; and the
+    step from the baseline to the candidate. `shared`: the axes that vary in the run, by which settings are named."""
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
     differing = axes.varying_axes([baseline, candidate])
     where = [axis for axis in shared if axis not in differing]
@@ -132,8 +135,8 @@ def _name_side(cell: Cell, differing: Sequence[axes.Axis]) -> str:
 
 
 def name_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> list[Named]:
-    """Name comparisons for tables and charts; those between batches become changes of items per second. Comparisons of
-    which a cell is not in `cells` are left out."""
+    """Name comparisons for tables and charts, in the order given. A comparison between batches becomes a change of
+    items per second. Comparisons of which a cell is not in `cells` are left out."""
     shared = axes.varying_axes(cells.values())
     named_comparisons = []
     for comparison in comparisons:
@@ -146,11 +149,11 @@ def name_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cell
 
 
 def make_table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> Table:
-    """Make the table of comparisons. Those of which a cell is not in `cells` are left out, and so is the column of
-    notes where there are none."""
+    """Make the table of comparisons. Comparisons of which a cell is not in `cells` are left out. The column of notes is
+    left out where no row has a note."""
     rows = name_comparisons(comparisons, cells, address)
     shown = [column for column in COLUMNS if column is not NOTE or any(map(_write_note, rows))]
-    # the table of the chart is called `comparisons`
+    # the id `comparisons` belongs to the table of the chart
     caption = "Cells compared side by side, in interleaved rounds of one block"
     return Table.of("compared-pairs", caption, shown, rows)
 

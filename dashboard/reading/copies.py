@@ -1,4 +1,4 @@
-"""What the copy buttons of a page copy: a command, a matrix as YAML, and an API call with curl."""
+"""The texts that the copy buttons of a page copy: a command, a matrix as YAML, and an API call with curl."""
 
 import json
 import shlex
@@ -37,7 +37,7 @@ def copy_run(run_id: int, *, matrix: str, url: str) -> list[Copy]:
 
 def copy_cell(run_id: int, cell: Cell, *, chosen: Chosen, matrix: PlainMatrix, url: str) -> list[Copy]:
     """Make the copy buttons of a cell: the command for its timings, a matrix of this cell alone, and the API call for
-    its timings. `matrix`: of the run, whose settings are kept."""
+    its timings. `matrix`: the run's matrix, whose inputs and settings are kept."""
     name = shlex.quote(cell.id)
     return [
         Copy("CLI", f"onnxfarm results {run_id} --timings {name}"),
@@ -73,8 +73,8 @@ def copy_plan(version_id: int, main: str, matrix: str, *, url: str) -> list[Copy
 
 
 def write_matrix(chosen: Sequence[Chosen], *, matrices: Iterable[PlainMatrix] = ()) -> str:
-    """Write the text of a matrix that has exactly these cells, with the inputs and settings of `matrices`, those of
-    their runs; empty where there are no cells."""
+    """Write the YAML of a matrix that has exactly these cells; empty where there are none. Inputs and settings come
+    from `matrices`, the matrices of the cells' runs; without a budget among them it is `quick`."""
     if not chosen:
         return ""
     names = {spec.digest: name for spec, name in chosen}
@@ -86,8 +86,8 @@ TOKEN = "$ONNXFARM_TOKEN"
 
 
 def write_curl(method: str, path: str, body: Mapping[str, object] | None = None, *, url: str) -> str:
-    """Write an API call as a curl command. `path`: below /api/v1; `body`: sent as JSON. The token is a variable of the
-    shell."""
+    """Write an API call as a curl command. `path`: the part after /api/v1; `body`: sent as JSON. The command takes the
+    token from the shell variable ONNXFARM_TOKEN, so that no secret is copied."""
     words = ["curl", "-sS", *([] if method == "GET" else ["-X", method])]
     line = " ".join([*words, "-H", f'"Authorization: Bearer {TOKEN}"', shlex.quote(f"{url}/api/v1{path}")])
     if body is None:

@@ -26,9 +26,10 @@ REFUSED = CellStatus.REFUSED.value
 
 @dataclass(frozen=True)
 class Fact:
-    """A fact of the strip. `copy`: the whole text, where only its beginning is shown; `is_name`: the text is an
-    identifier; `at` and `state`: a time, or a word that is shown with its sign, in place of the text; `note`: explains
-    the name on hover."""
+    """A fact of the strip. `copy`: the whole text where `text` is only its beginning; `is_name`: the text is an
+    identifier; `at`: a time that is shown in place of the text; `state`: a state that is shown, with its sign, in place
+    of the text; `note`: explains the fact's name on hover. A fact with none of these three is not known
+    (`is_known`)."""
 
     name: str
     text: str = ""
@@ -54,12 +55,11 @@ def _shorten_list(labels: list[str], *, most: int) -> list[str]:
 
 
 def digest_fact(sha256: str) -> Fact:
-    """Make the fact of the SHA-256 of a model's .onnx file, of which twelve digits are shown."""
     return Fact("Model file digest", sha256[:12], copy=sha256, is_name=True)
 
 
 def _digests_fact(cells: Sequence[Cell]) -> Fact:
-    """Make the fact of the digest of the one model, or of several digests with their models' names."""
+    """Make the fact of the model file's digest, or of several digests with the names of their models."""
     found = {cell.model_sha256: cell.model for cell in cells}
     if len(found) == 1:
         return digest_fact(cells[0].model_sha256)
@@ -68,8 +68,8 @@ def _digests_fact(cells: Sequence[Cell]) -> Fact:
 
 
 def provider_fact(cells: Sequence[Cell]) -> Fact:
-    """Make the fact of the requested providers and, where others ran, of those. Refused cells count as `refused`; at
-    most three different texts are shown, and “not measured” where nothing ran."""
+    """Make the fact that lists the requested providers and, where others ran, those too. A refused cell counts as ran
+    on `refused`. At most three different texts are shown; “not measured” where nothing ran."""
     ran = {cell.id: tuple(cell.active_providers) or ((REFUSED,) if cell.status == REFUSED else ()) for cell in cells}
     pairs = dict.fromkeys((_list_requested(cell), ran[cell.id]) for cell in cells if ran[cell.id])
     texts = [
@@ -92,8 +92,8 @@ def _list_requested(cell: Cell) -> tuple[str, ...]:
 
 
 def list_run_facts(document: Document) -> list[Fact]:
-    """List the facts of a whole run; facts without a text are left out, and all of them for a run without cells. A/A
-    twins do not count, and refused cells only for digest, opset and providers, unless all are refused."""
+    """List the facts of a whole run without those that have no text; empty for a run without cells. A/A twins do not
+    count. Refused cells count only for digest, opset and providers, unless all cells are refused."""
     cells = list_planned_cells(document.cells)
     if not cells:
         return []
@@ -115,7 +115,7 @@ def list_run_facts(document: Document) -> list[Fact]:
 
 
 def add_nodes(facts: Iterable[Fact], measuring: Iterable[str]) -> list[Fact]:
-    """Add the nodes that measure now to the fact Node of an open run. `measuring`: their names."""
+    """Add the names of the nodes that measure now to the fact `Node` of an open run; other facts stay unchanged."""
     busy = set(measuring) - {""}
 
     def node(known: str) -> str:
@@ -125,7 +125,8 @@ def add_nodes(facts: Iterable[Fact], measuring: Iterable[str]) -> list[Fact]:
 
 
 def list_cell_facts(cell: Cell) -> list[Fact]:
-    """List the facts of one cell, the workload in full; facts without a text are left out."""
+    """List the facts of one cell without those that have no text. The workload is listed in full, but of the other
+    settings only those that differ from their default."""
     own = [axes.BY_NAME[axis.name] for axis in FIELD_AXES if axis.name not in ("threads", "optimization", "call")]
     asked = axes.BY_NAME["precision"].label(cell)
     executed = f"{asked} asked, {cell.executed_precision} executed" if parities.ran_in_other_precision(cell) else asked
@@ -151,8 +152,8 @@ def list_cell_facts(cell: Cell) -> list[Fact]:
 
 
 def describe_engine(cell: Cell) -> str:
-    """Say how long a provider that compiles took to build its engine and to load it from the cache, and its size;
-    empty for other providers."""
+    """For a provider that compiles models, say how long it took to build the engine and to load it from the cache, and
+    how large the engine is. Empty for other providers."""
     if cell.cached_session_ms is None:
         return ""
     first, again = (numbers.plain(value, unit="ms") for value in (cell.session_ms, cell.cached_session_ms))
@@ -160,7 +161,7 @@ def describe_engine(cell: Cell) -> str:
 
 
 def describe_session(cell: Cell) -> str:
-    """Describe a cell's session settings: the name of the set, and the settings that are not the default."""
+    """Describe a cell's session settings: the name of the set, and each setting that differs from its default."""
     usual = SessionSettings().model_dump(mode="json")
     own = [
         f"{key.replace('_', ' ')} {_format_value(value)}"
@@ -180,7 +181,7 @@ def _format_value(value: object) -> str:
 
 
 def list_node_facts(node: "Node") -> list[Fact]:
-    """List the facts of a node: its state, its owner, and its machine as it was last reported."""
+    """List the known facts of a node: its state, its owner, and its machine as the node last reported it."""
     reported = node.facts
     cores = f"{reported.physical_cores} physical, " if reported.physical_cores else ""
     facts = [
@@ -201,7 +202,7 @@ def list_node_facts(node: "Node") -> list[Fact]:
 
 
 def list_self_test_facts(node: "Node") -> list[Fact]:
-    """List the results of a node's self-test with the golden model; empty before the first."""
+    """List the results of a node's last self-test with the golden model; empty before the first self-test."""
     test = node.self_test
     if test is None:
         return []

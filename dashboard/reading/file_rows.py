@@ -1,4 +1,4 @@
-"""What a row of each list is in a file: plain values by name, units in the names."""
+"""The rows of each list as a file has them: plain values by column name. Names of columns carry the unit."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ Row = dict[str, str | int | float | datetime | None]
 
 
 def model_row(row: "WithAnnotations[Model, Counted]", last: "Run | None" = None) -> Row:
-    """Make the row of a model, with what its last run leads with. `last`: that run; None leaves its values empty."""
+    """Make the row of a model with the headline figures of its run `last`; these are empty where it is None."""
     return {
         "id": row.pk,
         "model": row.name,
@@ -44,7 +44,7 @@ def model_row(row: "WithAnnotations[Model, Counted]", last: "Run | None" = None)
 
 
 def run_row(row: "Run", state: str) -> Row:
-    """Make the row of a run, with what it leads with. `state`: the word that pages show."""
+    """Make the row of a run with its headline figures. `state`: the run's state in the word that pages show."""
     return {
         "id": row.pk,
         "model": row.version.model.name,
@@ -59,7 +59,7 @@ def run_row(row: "Run", state: str) -> Row:
 
 
 def _lead_figures(lead: KeyResult) -> Row:
-    """What a run leads with: `change` is new against old."""
+    """Make the columns of a run's headline figures; `change` is the ratio new / old."""
     return {
         "verdict": lead.verdict,
         "what": lead.step,
@@ -71,7 +71,7 @@ def _lead_figures(lead: KeyResult) -> Row:
 
 
 def alert_row(row: "Alert") -> Row:
-    """Make the row of an alert, with the figures of its leading symptom; `change` is new against old, as a ratio."""
+    """Make the row of an alert with the figures of its leading symptom; `change` is the ratio new / old."""
     lead = make_lead(row)
     return {
         "id": row.pk,
@@ -95,7 +95,7 @@ def alert_row(row: "Alert") -> Row:
 
 
 def watch_row(row: "Watch") -> Row:
-    """Make the row of a watch: its settings, and in a sentence what it watches."""
+    """Make the row of a watch: its settings, and a sentence that says what it watches."""
     return {
         "id": row.pk,
         "watch": row.name,
@@ -109,8 +109,8 @@ def watch_row(row: "Watch") -> Row:
 
 
 def node_row(node: "Node", alarms: "FalseAlarms | None") -> Row:
-    """Make the row of a node of the fleet. `alarms`: how often its A/A pairs were called different; None counts as 0
-    of 0."""
+    """Make the row of a node. `alarms`: how often verdicts called its A/A pairs different; None is written as 0 false
+    alarms of 0 pairs."""
     return {
         "id": node.pk,
         "node": node.name,
@@ -129,7 +129,7 @@ def node_row(node: "Node", alarms: "FalseAlarms | None") -> Row:
 
 
 def point_row(line: Line, row: Point) -> Row:
-    """Make the row of one value of a long series, as a ratio to the pinned release of the same block."""
+    """Make the row of one value of a watched series. The ratio is against the pinned release in the same block."""
     return {
         "series": line.label,
         "node": line.node,
@@ -144,8 +144,8 @@ def point_row(line: Line, row: Point) -> Row:
 
 
 def target_row(row: "Target") -> Row:
-    """Make the row of a version on a target, with the best of its settings; the values of that are empty where every
-    setting was left out. Losses are in percent, times in ms."""
+    """Make the row of a version on a target with its best setting, whose values are empty where every setting was left
+    out. `accuracy` is a fraction or the metric's own unit; losses are in percent."""
     best, cell = row.best, row.best.cell if row.best else None
     interval = cell.p50_ci_ms if cell and cell.p50_ci_ms else (None, None)
     judged = cell.accuracy if cell else None

@@ -11,14 +11,14 @@ from farm.contract.document_cells import Cell
 from farm.rules.presenting import prefills
 from farm.rules.presenting.times import clock_title
 
-# columns from which on the map is drawn narrow
+# a map with at least so many columns is drawn narrow
 COMPACT_FROM = 9
 CLOCK = "by the clock"
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the map. `labels`: one for each of the row axes."""
+    """A row of the map. `labels`: a label for each row axis; `fields`: a field for each column."""
 
     labels: tuple[str, ...]
     fields: Sequence[Field]
@@ -26,8 +26,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Part:
-    """Which rows of a large map are shown: rows `first` to `last` of `total`, which are part `number` of `count`. All
-    count from 1."""
+    """The part of a large map that is shown: rows `first` to `last` of `total` rows, as part `number` of `count` parts.
+    All numbers count from 1."""
 
     number: int
     count: int
@@ -38,11 +38,10 @@ class Part:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """The map as it is drawn. `choices`: the axes that the columns may be of; `cells`: those in the shown rows; `part`:
-    None where all rows are shown; `ends`: the smallest and the largest value in words, which have the lightest and the
-    darkest colour; `so_far`: the kind of time of cells that are still measured, since their verdicts may rest on
-    another kind.
-    """
+    """The map as it is drawn. `choices`: the axes that the reader may choose for the columns; `cells`: the cells in the
+    shown rows; `part`: None where all rows are shown; `ends`: the smallest and the largest value in words, which have
+    the lightest and the darkest colour, empty without values; `so_far`: which kind of time the cells show that are
+    still being measured, since their verdicts may rest on another kind; empty where there are none."""
 
     metric: Metric
     column_axis: axes.Axis
@@ -65,7 +64,7 @@ class HeatMap:
 
     @property
     def tokens_note(self) -> str:
-        """Say that the figures are of tokens; empty where no cell generates, and for metrics of memory."""
+        """Say that the shown times or items are of tokens; empty where no cell generates, and for other metrics."""
         is_timed = self.metric.name in ("verdict", "p50", "throughput")
         if not is_timed or not any(map(prefills.is_generated, self.cells)):
             return ""
@@ -76,14 +75,14 @@ class HeatMap:
 def draw_layout(
     layout: Layout, address: Address, *, metric: str = "", states: Mapping[str, str] | None = None, part: int = 1
 ) -> HeatMap:
-    """Draw the map, coloured by the metric of this name, or by verdict where there is none. `address`: links a cell by
-    its id; `states`: what goes on in cells that have not ended, by id; `part`: which part of a large map is drawn, from
-    1 on, the nearest where there is no such part."""
+    """Draw the map, coloured by the metric with this name; an unknown name colours it by verdict. `address`: links a
+    cell by its id; `states`: the states of cells that have not ended, by id; `part`: the number of the part of a large
+    map that is drawn, from 1 on; for a number that does not exist the nearest part is drawn."""
     chosen = BY_NAME.get(metric, METRICS[0])
     if chosen.name != "verdict":
         chosen = replace(chosen, label=layout.times.heading(chosen.label, chosen.of, layout.cells))
 
-    # cells that are still measured have no verdict yet, so that all of them are shown by one clock
+    # cells that are still being measured have no verdict yet, so all of them show the same kind of time
     open_ids = {name for name, state in (states or {}).items() if state in OPEN_STATES} - layout.times.medians.keys()
     open_cells = [cell for cell in layout.cells if cell.id in open_ids and cell.samples_ms]
     times = layout.times.with_same_clock(open_cells)
@@ -122,7 +121,7 @@ def draw_layout(
 
 
 def _find_part(layout: Layout, number: int) -> Part:
-    """Find the part with this number, or the nearest one."""
+    """Find the part with this number, or the nearest part."""
     each = max(MIN_ROWS, PART_FIELDS // len(layout.heads))
     count = -(-len(layout.rows) // each)
     number = min(max(1, number), count)

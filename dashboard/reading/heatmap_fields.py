@@ -20,19 +20,19 @@ from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
 
-# along these axes cells do more work, so that more time is no slowdown
+# along these axes cells do different amounts of work, so a longer time is no slowdown
 WORKLOAD_AXES = ("batch", "shapes", "concurrency", "scenario")
 OPEN_STATES = ("preparing", "queued", "measuring", "settling")
-# from these changes on a slower or faster cell has the next deeper colour
+# at each of these relative changes the colour of a slower or faster cell gets one step deeper
 STEPS = (0.05, 0.15)
-# colours for the values of a metric
+# number of colours for the values of a metric
 RAMP = 5
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What the map is coloured by. `name`: in the address; `of`: its name in the table of metrics; `read`: the value
-    of a cell, by which it is coloured; `write`: the same in words."""
+    """A metric that can colour the map. `name`: its name in the address; `of`: its name in the table of metrics;
+    `read`: returns a cell's value, which decides its colour; `write`: returns the value in words."""
 
     name: str
     of: str
@@ -59,7 +59,8 @@ BY_NAME = {metric.name: metric for metric in METRICS}
 
 @dataclass(frozen=True)
 class Field:
-    """One field of the map. `tone`: a class of the stylesheet; `title`: shown on hover."""
+    """A field of the map. `value`: the figure in words; `tone`: the stylesheet's class of its colour; `title`: the text
+    on hover."""
 
     href: str = ""
     value: str = ""
@@ -70,9 +71,9 @@ class Field:
 
 @dataclass(frozen=True)
 class Grid:
-    """What the fields are filled from. `states`: of open cells, by id; `ends`: the smallest and the largest value;
-    `times`: the kind of time that the verdicts rest on; `timed`: the cells with their figures of that kind, by id.
-    """
+    """The data from which fields are made. `states`: the states of open cells, by id; `ends`: the smallest and the
+    largest value, empty without values; `times`: the kind of time that the verdicts rest on; `timed`: the cells with
+    their figures of that kind, by id."""
 
     layout: Layout
     metric: Metric
@@ -88,25 +89,27 @@ class Grid:
 
     @cached_property
     def column_baselines(self) -> frozenset[str]:
+        """Return the ids of the cells that are the baseline of a comparison along the columns' axis."""
         comparisons = (comparison for group in self.layout.compared.values() for comparison in group)
         axis = self.layout.column_axis.name
         return frozenset(comparison.baseline for comparison in comparisons if comparison.axis == axis)
 
     def compared_figure(self, cell: Cell) -> float | None:
-        """Return what verdicts compare, whatever the metric: items per second where the columns are batches, else
-        milliseconds; None where it was not measured."""
+        """Return the figure that verdicts compare, whatever metric colours the map: items per second where the columns
+        are batches, else p50 in ms. None where it was not measured."""
         timed = self.timed[cell.id]
         return timed.throughput if self.has_batch_columns else timed.p50_ms
 
     def title(self, cell: Cell) -> str:
-        """Write the time of a cell with its interval, and where that is processor time also the time by the clock."""
+        """Write the time of a cell with its interval. Where that is processor time, the time by the clock follows."""
         timed, is_by_processor = self.timed[cell.id], cell.id in self.times.by_processor
         by_clock = f"; {numbers.latency(cell.p50_ms, cell.p50_ci_ms)} by the clock" if is_by_processor else ""
         return f"{self.times.title([cell])} {numbers.latency(timed.p50_ms, timed.p50_ci_ms)}{by_clock}"
 
 
 def make_field(group: Sequence[Cell], grid: Grid, first_head: str) -> Field:
-    """Make the field of the cells in one row and column: of a repeated baseline it shows the first measured one."""
+    """Make the field of the cells that share a row and column. Where there are several, such as a repeated baseline, it
+    shows the first measured cell. `first_head`: the label of the first column, whose cells are the baselines."""
     if not group:
         return Field(title="not in the matrix")
     cell = next((cell for cell in group if cell.p50_ms is not None), group[0])
@@ -128,7 +131,7 @@ def make_field(group: Sequence[Cell], grid: Grid, first_head: str) -> Field:
     )
     value, why = _format_value(cell, comparison, grid)
     if is_wrong(cell):
-        # a cell with wrong outputs is never called faster
+        # a cell with wrong outputs is called wrong, never faster or slower
         sign, tone, why = STATES[WRONG], "", "; ".join(filter(None, (why_wrong(cell), sign.word, why)))
     if state in OPEN_STATES:
         so_far = f"{sign.word}, {numbers.counted(len(cell.samples_ms), 'round')} so far"
@@ -138,8 +141,8 @@ def make_field(group: Sequence[Cell], grid: Grid, first_head: str) -> Field:
 
 
 def _format_value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tuple[str, str]:
-    """Format the cell's figure in the quantity that its row is judged by. The figure is empty, and a reason is given,
-    where dividing it by the baseline's would contradict the change that is shown."""
+    """Return the cell's figure in the quantity by which its row is judged, and an empty reason. Where the figure
+    divided by the baseline's would contradict the shown change, return an empty figure and the reason."""
     change = None if comparison is None else change_of(comparison, grid.layout.by_id)
     figure = grid.compared_figure(cell)
     if comparison is not None and change is not None and change.figures is not None:
@@ -191,7 +194,7 @@ def _judge(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baseline
 
 
 def _find_comparison(group: Sequence[Cell], grid: Grid, first_head: str) -> Comparison | None:
-    """Find the comparison with the first column, else with another column; None where there is none."""
+    """Find the comparison with a cell of the first column, else of another column; None where there is none."""
     by_id, column_axis = grid.layout.by_id, grid.layout.column_axis
     along_columns = [
         pair
@@ -205,13 +208,14 @@ def _find_comparison(group: Sequence[Cell], grid: Grid, first_head: str) -> Comp
 
 
 def change_tone(size: float, *, is_gain: bool) -> str:
-    """Return the class of the colour of a change: `f1` to `f3` for gains, `s1` to `s3` for losses, the largest
-    deepest. `size`: the natural logarithm of its ratio, without its sign."""
+    """Return the stylesheet's class for the colour of a change: `f1` to `f3` for gains and `s1` to `s3` for losses,
+    where 3 is the deepest colour. `size`: the absolute natural logarithm of the change's ratio."""
     return f"{'f' if is_gain else 's'}{1 + sum(size >= log(1 + step) for step in STEPS)}"
 
 
 def _ramp_step(value: float | None, ends: Sequence[float]) -> str:
-    """Return the class of the value's step on the colour ramp between `ends`, which is logarithmic; empty for 0."""
+    """Return the class of the value's step, `r1` to `r5`, on a logarithmic colour ramp between `ends`. Empty for None,
+    for values that are not above 0, and without `ends`."""
     if value is None or value <= 0 or not ends:
         return ""
     low, high = ends

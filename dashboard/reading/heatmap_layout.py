@@ -10,7 +10,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting.headlines import rank_results
 from farm.rules.presenting.times import Times
 
-# a map with more fields is large: it is shown in parts of about PART_FIELDS, each of at least MIN_ROWS
+# a map with more than MAX_FIELDS fields is shown in parts of about PART_FIELDS fields and at least MIN_ROWS rows
 MAX_FIELDS, PART_FIELDS, MIN_ROWS = 100, 60, 4
 # the cells of a row, by the label of their column
 CellsByColumn = Mapping[str, Sequence[Cell]]
@@ -18,10 +18,10 @@ CellsByColumn = Mapping[str, Sequence[Cell]]
 
 @dataclass(frozen=True)
 class Layout:
-    """In which row and column every cell of a run stands, whatever the map is coloured by.
+    """The row and column of every cell of a run. A layout does not depend on the metric that colours the map.
 
-    `heads`: the labels of the columns; `rows`: the labels of each row with its cells; of a large map the rows with the
-    largest slowdowns come first; `compared`: the comparisons of each candidate, by its id.
+    `choices`: the axes that vary; `heads`: the labels of the columns; `rows`: the labels of each row with its cells, in
+    a large map the largest slowdowns first; `compared`: the comparisons in which a cell is the candidate, by its id.
     """
 
     cells: Sequence[Cell]
@@ -40,9 +40,11 @@ class Layout:
 
 
 def make_layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, columns: str = "") -> Layout:
-    """Lay out the cells in rows and columns, without A/A twins, measured rows first. `columns`: the name of the axis
-    that the columns are of. Where that does not vary, it is the axis of the leading comparison, else the runtime, else
-    the last axis that varies."""
+    """Lay out the cells in rows and columns, with rows that have something to show first. A/A twins are left out.
+
+    `columns`: the name of the axis for the columns. Where that axis does not vary, the columns are along the axis of
+    the comparison that the headline names, else the runtime, else the last axis that varies.
+    """
     shown = [cell for cell in cells if cell.twin_of is None]
     choices = axes.varying_axes(shown)
     leading = rank_results(comparisons, {cell.id: cell for cell in shown}).axis
@@ -71,7 +73,7 @@ def make_layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, col
 
 
 def _sort_rows(layout: Layout) -> list[tuple[tuple[str, ...], CellsByColumn]]:
-    """Sort the rows by their largest slowdown along the columns; those without one keep their order at the end."""
+    """Sort the rows by their largest slowdown along the columns; rows without one keep their order at the end."""
     axis = layout.column_axis.name
 
     def slowdown(row: tuple[tuple[str, ...], CellsByColumn]) -> float:

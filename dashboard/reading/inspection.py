@@ -1,4 +1,4 @@
-"""The inspection of a model in facts, findings and tables, and the panel of which releases load it."""
+"""The inspection of a model as facts, findings and tables, and the panel that shows which releases load the model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 OPERATORS_SHOWN = 30
-# the first and the last of neighbouring releases with the same answer, and the answer
+# the first and the last of neighbouring releases that give the same answer, and that answer
 Range = tuple[str, str, Row]
 COLUMNS: tuple[Column[Range], ...] = (
     Column(
@@ -46,8 +46,8 @@ COLUMNS: tuple[Column[Range], ...] = (
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding. `weight`: how grave it is; `detail`: about this model; `why` and `fix`: the same for every model;
-    `where`: names of nodes or tensors."""
+    """A finding. `weight`: how grave it is; `detail`: what was found in this model; `why` and `fix`: texts that are the
+    same for every model; `where`: the names of the nodes or tensors."""
 
     weight: str
     title: str
@@ -59,8 +59,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Program:
-    """The PyTorch program that was uploaded with a model. `saved_by`: the PyTorch version; `problem`: why it cannot
-    run, else empty."""
+    """The PyTorch program that was uploaded with a model. `saved_by`: the PyTorch version that saved it, empty where it
+    is not known; `problem`: why the program cannot run, else empty."""
 
     name: str
     sha256: str
@@ -71,7 +71,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Inspection:
-    """The inspection as the page shows it. `tables`: inputs and outputs, then operators."""
+    """The inspection as the page shows it. `tables`: the inputs and outputs, then the operators."""
 
     facts: list[Fact]
     findings: list[Finding] = field(default_factory=list)
@@ -79,8 +79,8 @@ class Inspection:
 
 
 def make_inspection(found: "Inspected") -> Inspection:
-    """Make the inspection for the page. Facts without a text are left out, and of operators only the OPERATORS_SHOWN
-    most frequent are listed."""
+    """Make the inspection for the page. Facts without a text are left out, and only the OPERATORS_SHOWN most frequent
+    operators are listed."""
     return Inspection(
         facts=[fact for fact in _list_facts(found) if fact.text],
         findings=[_make_finding(finding) for finding in found.findings],
@@ -89,8 +89,8 @@ def make_inspection(found: "Inspected") -> Inspection:
 
 
 def make_program(version: "Version", found: "Inspected | None") -> Program | None:
-    """Describe the program that was uploaded with a version; None where there is none. `found`: the inspection, None
-    before there is one."""
+    """Describe the PyTorch program that was uploaded with a version; None where there is none. `found`: the version's
+    inspection, None before it was inspected."""
     files = version.artifact.files.all()
     file = next((file for file in files if file.name.endswith(PROGRAM_ENDING)), None)
     if file is None:
@@ -125,8 +125,8 @@ def _list_facts(found: "Inspected") -> list[Fact]:
 
 
 def list_guesses(found: "Inspected | None") -> list[Fact]:
-    """List as facts what inspection had to guess; a note names the field of the form that corrects it. Empty before
-    the version was inspected."""
+    """List as facts what the inspection guessed about batch, sizes and precision. Each fact's note names the form field
+    that overrides it. Empty before the version was inspected."""
     if found is None:
         return []
     by_field = {"Batch": "Batch sizes", "Measured with": "Sizes", "Precision as uploaded": "Precisions"}
@@ -188,15 +188,15 @@ def _make_operators_table(operators: Mapping[str, int]) -> Table:
 
 @dataclass(frozen=True)
 class Compatibility:
-    """The panel of which releases load a model."""
+    """The panel that shows which releases load a model."""
 
     sentence: str
     table: Table
 
 
 def compatibility_panel(rows: Sequence[Row]) -> Compatibility:
-    """Make the panel: a sentence, and a table in which neighbouring releases with the same answer share a row, the
-    newest first. `rows`: a release each, the oldest first."""
+    """Make the panel: a sentence, and a table with the newest releases first, in which neighbouring releases with the
+    same answer share a row. `rows`: a row for each release, the oldest first."""
     ranges = compatibility.group_by_answer(rows)
     return Compatibility(
         sentence=compatibility.verdict_sentence(rows),

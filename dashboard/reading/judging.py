@@ -1,4 +1,4 @@
-"""Compares a chosen cell with the base: by their verdict in one block, else by their launches."""
+"""Compares a chosen cell with the base cell: by the verdict of the block that measured both, else by their launches."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,15 +16,15 @@ from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import STATES, WRONG, WRONG_BASE, Sign, sign_of
 
 MIN_SAMPLES = 2
-# words for more and less time where there is no verdict, because the cells were not measured side by side
+# words for more and less time where cells have no verdict, because they were not measured side by side
 UNJUDGED: numbers.Words = ("longer", "shorter")
 
 
 @dataclass(frozen=True)
 class ChosenCell:
-    """A cell that the reader chose. `key`: run and cell as the address names them, `12:c3-b1`; `version_id`: of the
-    measured model version; `device`: the machine that measured, which several nodes may share, empty where it is not
-    known."""
+    """A cell that the reader chose. `key`: run and cell as the address names them, `12:c3-b1`; `href`: the cell's page;
+    `version_id`: the measured version of the model; `device`: the machine that measured, which several nodes may share,
+    empty where it is not known."""
 
     key: str
     run_id: int
@@ -36,11 +36,13 @@ class ChosenCell:
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """How a cell compares with the base. `change`: in words, empty without figures; `evidence`: how it was measured;
-    `ratio`, `low`, `high`: cell / base with its interval, None without figures; `quantity`: what they are of, and
-    `words`: what more and less of it are called; `wrong`: the keys of the cells with wrong outputs; `by_processor`: the
-    figures are of processor time, because other programs disturbed the clock; `metrics`: the changes of metrics that
-    have a verdict of their own, by name.
+    """How a cell compares with the base.
+
+    `sign`: the verdict, or why there is none; `change`: the change in words, empty without figures; `evidence`: how it
+    was measured; `ratio`, `low`, `high`: cell / base with its interval, None without figures; `quantity`: what the
+    ratio is of; `words`: what more and less of that quantity are called; `wrong`: the keys of the cells with wrong
+    outputs, the base's too; `by_processor`: the figures are of processor time, because other programs disturbed the
+    clock; `metrics`: the changes of further metrics that have their own verdict, by name.
     """
 
     sign: Sign
@@ -57,7 +59,7 @@ class PairVerdict:
 
     @property
     def interval(self) -> str:
-        """Write the interval of the change in words; empty without figures."""
+        """Return the interval of the change in words; empty without figures."""
         if self.low is None:
             return ""
         return numbers.change_interval(self.low, self.high, ratio=self.ratio, words=self.words)
@@ -67,8 +69,8 @@ class PairVerdict:
         return self.low is not None and self.high is not None and not self.low <= 1.0 <= self.high
 
     def agrees_with_times(self, base: Cell | None, cell: Cell | None) -> bool:
-        """Whether the quotient of the two shown times lies in the interval. True too where a time or the interval is
-        missing, or the change is not of latency."""
+        """Whether the two times, as they are shown, can be divided without contradicting the interval. True also where
+        a time or the interval is missing, or the change is not of latency."""
         old, new = (
             None if side is None else self.times_of(side).with_compared_time(side).p50_ms for side in (base, cell)
         )
@@ -77,8 +79,8 @@ class PairVerdict:
         return numbers.format_divisible_pair(old, new, low=self.low, high=self.high) is not None
 
     def times_of(self, cell: Cell) -> Times:
-        """Choose the kind of time that is shown of the cell: processor time where the verdict rests on it and the cell
-        has it, else the clock."""
+        """Choose the kind of time that the cell shows: processor time where the verdict rests on it and the cell has
+        it, else time by the clock."""
         return Times(frozenset([cell.id])) if self.by_processor and cell.cpu_p50_ms else BY_CLOCK
 
 
@@ -89,9 +91,10 @@ def judge_pair(
     other_comparisons: Sequence[Comparison] = (),
 ) -> PairVerdict:
     """Compare a cell with the base: by their comparison where one block measured both, else by their launches, which
-    gives no verdict. Where outputs of either are wrong, the sign says so and the figures stay.
+    gives no verdict. Where the outputs of either are wrong, the sign says so and the figures stay.
 
-    `base_comparisons`: of the base in its run; `other_comparisons`: of the other cell, where its run is another.
+    `base_comparisons`: the base's comparisons in its run; `other_comparisons`: the other cell's comparisons, needed
+    only where it is in another run. Comparisons of other cells are ignored.
     """
     is_one_run = base.run_id == other.run_id
     sides = ((base, base_comparisons), (other, (*(base_comparisons if is_one_run else ()), *other_comparisons)))
@@ -129,7 +132,7 @@ def _judge_paired(paired: Comparison, base: Cell, other: Cell) -> PairVerdict:
 
 
 def _describe_unpaired(base: ChosenCell, other: ChosenCell, *, by_processor: bool) -> PairVerdict:
-    """Compare the launches of two cells that no block compared, which gives no verdict."""
+    """Compare the launches of two cells that no block compared. The result has figures at most, and no verdict."""
     old, new = base.cell, other.cell
     if not is_same_model(old, new):
         evidence = f"{new.model} is a different model than {old.model}: shown side by side, without a verdict."
@@ -162,7 +165,7 @@ def _describe_unpaired(base: ChosenCell, other: ChosenCell, *, by_processor: boo
 
 
 def _explain_unpaired(base: ChosenCell, other: ChosenCell) -> tuple[Sign, str]:
-    """Explain why two cells have no verdict: the sign in its place, and the reason."""
+    """Explain why two cells have no verdict: return the sign that is shown in its place, and the reason."""
     old, new = base.cell, other.cell
     if old.node != new.node:
         nodes = f"{old.node or 'no node'} and {new.node or 'no node'}"

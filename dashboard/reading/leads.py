@@ -1,6 +1,6 @@
-"""Table entries of what a run leads with: its verdict, its change with the interval, and what was compared.
+"""Table entries of a run's lead, its most important result: verdict, change with interval, and what was compared.
 
-A watch measures a finding again before it alerts. `confirmed` is what that second run leads with, else an empty lead.
+A watch measures a finding again before it alerts. `confirmed` is the lead of that second run, or an empty lead.
 """
 
 from collections.abc import Collection, Iterable
@@ -25,20 +25,21 @@ def read_lead(run: "Run | None") -> KeyResult:
 
 
 def load_confirmed_leads(runs: Iterable["Run | None"]) -> dict[int, KeyResult]:
-    """Load what the confirming runs lead with, by the number of the run that each of them confirmed; runs that were
-    not confirmed are left out. Without a run of a watch the database is not queried."""
+    """Load the leads of confirming runs, by the number of the run that each of them confirmed. Runs that were not
+    confirmed are left out. Without a run of a watch the database is not queried."""
     watched = [run.pk for run in runs if run is not None and run.reason == RunReason.WATCH]
     return confirmed_leads(watched) if watched else {}
 
 
 def is_news(lead: KeyResult) -> bool:
-    """Whether a lead says how a model changed: it compares releases or versions, or outputs are wrong or ran on other
-    providers. A comparison of precisions or batches is a choice, and no news."""
+    """Whether a lead reports that a model changed: it compares releases or versions, with any verdict, or says that
+    outputs are wrong or ran on other providers. Comparisons of precisions or batches are no news."""
     return lead.axis in ("runtime", "model") or lead.verdict in (WRONG, ELSEWHERE)
 
 
 def make_verdict_entry(lead: KeyResult) -> Entry:
-    """Make the table entry of the verdict, empty without one. Only news has the colour of a regression or a gain."""
+    """Make the table entry of the verdict; empty without one. Only the verdicts of news are coloured as losses or
+    gains, those of other comparisons are quiet."""
     entry = verdict_entry(lead.verdict) if lead.verdict else Entry()
     if entry.sign is not None and lead.axis and not is_news(lead):
         return replace(entry, sign=replace(entry.sign, tone="quiet"))
@@ -46,8 +47,8 @@ def make_verdict_entry(lead: KeyResult) -> Entry:
 
 
 def make_change_entry(lead: KeyResult, confirmed: KeyResult = NO_LEAD) -> Entry:
-    """Make the table entry of the change, or of the latency where a run has a single cell; empty without either. A
-    confirmed change is followed by the one that was found first."""
+    """Make the table entry of the change, or of the latency where there is no change; empty without either. Where a
+    second run confirmed the change, its figures are shown and the first run's change follows."""
     shown = prefer_confirmed(lead, confirmed)
     if shown.ratio is not None:
         return Entry(shown.change.text, shown.ratio, soft="" if shown == lead else f"first {lead.change.amount}")
@@ -58,8 +59,8 @@ def make_change_entry(lead: KeyResult, confirmed: KeyResult = NO_LEAD) -> Entry:
 
 
 def make_interval_entry(lead: KeyResult, confirmed: KeyResult = NO_LEAD) -> Entry:
-    """Make the table entry of the interval of what make_change_entry shows, with its level and rounds on hover; empty
-    where that is empty or has no interval."""
+    """Make the table entry of the interval of the figure that make_change_entry shows, with level and rounds on hover.
+    Empty where there is no figure or no interval."""
     shown = prefer_confirmed(lead, confirmed)
     if shown.ratio is not None and shown.low is not None:
         rounds = numbers.counted(shown.rounds, "round")
@@ -71,14 +72,14 @@ def make_interval_entry(lead: KeyResult, confirmed: KeyResult = NO_LEAD) -> Entr
 
 
 def prefer_confirmed(lead: KeyResult, confirmed: KeyResult) -> KeyResult:
-    """Choose the confirming lead where it has a ratio for the same step with the same verdict, else the first lead."""
+    """Choose the confirming lead if both leads have a ratio for the same step with the same verdict, else `lead`."""
     is_same = (confirmed.step, confirmed.verdict) == (lead.step, lead.verdict)
     return confirmed if is_same and confirmed.ratio is not None and lead.ratio is not None else lead
 
 
 def make_subject_entry(lead: KeyResult, shared: Collection[str] = ()) -> Entry:
-    """Make the table entry of what was compared. It is followed by the settings that are not `shared` by all rows, the
-    reason why there are no figures, and what failed; all settings are shown on hover."""
+    """Make the table entry that says what was compared. The settings follow that are not `shared` by all rows, then the
+    reason why there are no figures, then what did not finish. All settings are shown on hover."""
     settings = list_settings(lead)
     own_settings = ", ".join(setting for setting in settings if setting not in shared)
     reason = lead.reason if lead.ratio is None and lead.p50_ms is None else ""
@@ -88,13 +89,13 @@ def make_subject_entry(lead: KeyResult, shared: Collection[str] = ()) -> Entry:
 
 
 def list_settings(lead: KeyResult) -> list[str]:
-    """List the settings that both sides of the leading comparison share, and `on NODE` where a node measured them."""
+    """List the settings that both sides of the lead's comparison share, then `on NODE` where its node is known."""
     return [*(lead.where.split(", ") if lead.where else []), *([f"on {lead.node}"] if lead.node else [])]
 
 
 def find_shared_settings(leads: Iterable[KeyResult]) -> list[str]:
-    """Find the settings that every lead has or compares, so that a table need not repeat them in each row. Leads
-    without settings do not count; empty where fewer than two have any."""
+    """Find the settings that every lead either has or compares, so that a table need not repeat them in each row. Leads
+    without settings do not count. Empty where fewer than two leads have settings."""
     settings_of_leads = [(lead, list_settings(lead)) for lead in leads]
     known = [(settings, {*settings, *lead.step.split(" → ")}) for lead, settings in settings_of_leads if settings]
     if len(known) < 2:

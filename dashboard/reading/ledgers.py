@@ -1,4 +1,4 @@
-"""The work of a node: what it does now, which blocks wait for it, and what it measured for whom."""
+"""The work of a node: its current activity, the blocks that wait for it, and what it measured for whom."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -17,14 +17,14 @@ from farm.runs.selectors.queues import Activity, NextBlock
 if TYPE_CHECKING:
     from farm.fleet.models import Node
 
-# of the node's past work
+# so many days of the node's past work are shown
 DAYS = 7
 UNFORESEEN = "when its machine is free"
 
 
 def write_heading(node: "Node", now: Activity, before: Sequence[Before]) -> str:
-    """Say what the node does now, and whether other programs disturb it. `before`: what was read before its last
-    blocks, the newest first."""
+    """Say what the node does now, and whether other programs keep its machine busy. `before`: the state of the machine
+    before each of its last blocks, the newest first."""
     parts = [str(node.state)] if node.health == NodeHealth.ACTIVE else [str(node.state), str(node.health)]
     if node.pause and node.health != NodeHealth.RETIRED:
         parts.append("paused" if node.settings.is_paused else "outside its hours")
@@ -41,8 +41,9 @@ def write_heading(node: "Node", now: Activity, before: Sequence[Before]) -> str:
 def describe_week(
     work: Ledger | None, waiting: Sequence[NextBlock], before: Sequence[Before], floor: NoiseFloor | None
 ) -> str:
-    """Say what the node did in the last DAYS days, how many blocks wait for it, and how precisely it measures; what is
-    not known is left out. `work`: None where the reader may not see it; `floor`: None without A/A pairs."""
+    """Say what the node did in the last DAYS days, how many blocks wait for it, how precisely it measures, and whether
+    other programs kept it busy. What is not known is left out. `work`: None where the reader may not see it; `before`:
+    the state of the machine before each of its last blocks; `floor`: None without A/A pairs."""
     did = "" if work is None else f"{numbers.counted(work.blocks, 'block')} in {DAYS} days"
     took = f", {numbers.duration(work.seconds)}" if work is not None and work.blocks else ""
     waits = f"{numbers.counted(len(waiting), 'block')} {'waits' if len(waiting) == 1 else 'wait'}"
@@ -54,7 +55,7 @@ def describe_week(
 
 
 def waiting_table(waiting: Sequence[NextBlock], node: "Node") -> Table:
-    """Make the table of the blocks that wait for a node, with when each begins and how long it takes."""
+    """Make the table of the blocks that wait for a node, in the order given, with the start and duration of each."""
     columns: tuple[Column[NextBlock], ...] = (
         Column("Run", _run_entry),
         Column("Begins", lambda row: Entry(describe_start(row, node), row.begins_in_minutes)),
@@ -64,7 +65,7 @@ def waiting_table(waiting: Sequence[NextBlock], node: "Node") -> Table:
 
 
 def work_table(work: Sequence[Work]) -> Table:
-    """Make the table of what a node did, a row for each person, team and reason of runs."""
+    """Make the table of a node's past work, with a row for each combination of person, team and reason."""
     columns: tuple[Column[Work], ...] = (
         Column("For", lambda row: Entry(row.person or "a former user", soft=row.team, is_name=True)),
         Column("Why", lambda row: Entry(row.reason or "asked for")),
@@ -76,8 +77,8 @@ def work_table(work: Sequence[Work]) -> Table:
 
 
 def describe_start(row: NextBlock, node: "Node") -> str:
-    """Say when a waiting block begins: `in about 12 min`, `next` where nothing comes before it, or what it waits for
-    where the time is not known."""
+    """Say when a waiting block begins: `in about 12 min`, or `next` where no block comes before it. Where the time is
+    not known, say what the block waits for."""
     if row.begins_in_minutes is None:
         return "when it takes blocks again" if node.obstacle else UNFORESEEN
     return f"in {format_about(60.0 * row.begins_in_minutes)}" if row.begins_in_minutes else "next"

@@ -25,7 +25,7 @@ MAX_ROWS, MAX_RELEASES = 100, 10
 
 @dataclass(frozen=True)
 class Grid:
-    """The grid, with a headline and its explanation about the newest release."""
+    """The grid, with a headline about the newest release and counts that explain it."""
 
     map: HeatMap
     headline: str
@@ -33,9 +33,10 @@ class Grid:
 
 
 def make_grid(values: "Iterable[ReleaseRow]", *, wrong: "Collection[tuple[int, str]]" = ()) -> Grid | None:
-    """Make the grid, in each field the slowest of the model's series; None without values. It has the newest
-    MAX_RELEASES releases and MAX_ROWS models, those that are worst with the newest release first. `wrong`: the numbers
-    of models with the releases on which an alert calls their outputs wrong."""
+    """Make the grid with a row for each model and a column for each release; None without values. Each field shows the
+    slowest of the model's series. The grid has the newest MAX_RELEASES releases, the oldest of them first, and at most
+    MAX_ROWS models, those that are worst with the newest release first. `wrong`: pairs of a model's number and a
+    release with which an alert calls the model's outputs wrong."""
     known: dict[int, dict[str, list[ReleaseRow]]] = {}
     names: dict[int, str] = {}
     for row in values:
@@ -55,8 +56,8 @@ def make_grid(values: "Iterable[ReleaseRow]", *, wrong: "Collection[tuple[int, s
 
 
 def _write_headline(first: str, newest: Sequence[Field], release: str) -> tuple[str, str]:
-    """Write the headline about the newest release, and how many models are worse. `first`: the name of the worst model;
-    `newest`: the fields of the newest release, the worst first."""
+    """Write the headline about the newest release, and a sentence with how many models got worse. `first`: the name of
+    the worst model; `newest`: the fields of the newest release, the worst first."""
     bad = [place for place in newest if _rank_gravity(place)[0] < 2]
     undecided = sum(_rank_gravity(place)[0] == 2 for place in newest)
     measured = numbers.counted(sum(bool(place.href) for place in newest), "model")
@@ -72,7 +73,8 @@ def _write_headline(first: str, newest: Sequence[Field], release: str) -> tuple[
 
 
 def _rank_gravity(field: Field) -> tuple[int, str]:
-    """Return the sort key: wrong outputs, slower, undecided, the others; the deepest colour of slower first."""
+    """Return the sort key: wrong outputs first, then slower, undecided, and all others. Among slower fields the deepest
+    colour comes first."""
     tone = field.sign.tone if field.sign is not None else ""
     if tone == "slower":
         return 1, "".join(chr(255 - ord(letter)) for letter in field.tone)

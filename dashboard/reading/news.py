@@ -1,4 +1,4 @@
-"""What the home page reports of the last days: models that got better or worse, and new releases."""
+"""The news on the home page: models that got better or worse lately, and releases that appeared."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -28,8 +28,8 @@ RELEASE = Sign("→", "release", "quiet")
 class News:
     """Models that a release or a version changed lately, the gravest first.
 
-    `headline`: names the worst, empty where nothing got worse; `counts`: how many got worse and better, in words;
-    `is_measured`: some run has ended.
+    `headline`: names the model that got worst, empty where none got worse; `counts`: says how many models got worse and
+    better, empty where none did; `is_measured`: at least one run has ended.
     """
 
     table: Table
@@ -40,7 +40,7 @@ class News:
 
 @dataclass(frozen=True)
 class Row:
-    """The newest run of a model that is news, what it leads with, and what the run that confirmed it leads with."""
+    """The newest run of a model that is news, its lead, and the lead of the run that confirmed it."""
 
     run: "FinishedRun"
     lead: KeyResult
@@ -60,8 +60,9 @@ COLUMNS: tuple[Column[Row], ...] = (
 def make_news(ended: Sequence["FinishedRun"], *, since: datetime) -> News:
     """Find the models that got better or worse since a moment. `ended`: ended runs, the newest first.
 
-    Of each model the newest run that is news counts, so that a later comparison of precisions does not hide it. All
-    such models are counted, and the first MAX_ROWS have a row. The counts say “in the last 7 days” whatever `since` is.
+    The newest run of each model that is news counts (see leads.is_news), so that a later comparison of precisions does
+    not hide it. All such models are counted, and the first MAX_ROWS have a row. The counts say “in the last 7 days”,
+    whatever `since` is.
     """
     newest: dict[int, Row] = {}
     for run in ended:
@@ -86,7 +87,7 @@ def make_news(ended: Sequence["FinishedRun"], *, since: datetime) -> News:
 
 def write_worst(named_leads: Iterable[tuple[str, KeyResult]]) -> str:
     """Name the model that got worst, and say how many others got worse; empty where none did. `named_leads`: the name
-    of each model with what its run leads with."""
+    of each model with the lead of its run."""
     worse = sorted(
         ((name, lead) for name, lead in named_leads if _is_worse(lead)), key=lambda pair: _rank_gravity(pair[1])
     )
@@ -104,7 +105,7 @@ def _write_loss(name: str, lead: KeyResult) -> str:
 
 
 def _is_worse(lead: KeyResult) -> bool:
-    """Whether outputs are wrong or ran on other providers than asked, or a release or version made the model slower."""
+    """Whether outputs are wrong or ran on other providers than requested, or a release or version is worse."""
     return is_news(lead) and _is_decided(lead) and not lead.change.is_gain
 
 
@@ -113,7 +114,7 @@ def _is_decided(lead: KeyResult) -> bool:
 
 
 def _rank_gravity(lead: KeyResult) -> tuple[int, float]:
-    """Return the sort key: wrong outputs, losses, what ran on other providers, gains; the largest of each first."""
+    """Return the sort key: wrong outputs, losses, runs on other providers, gains; the largest change of each first."""
     if lead.verdict in (WRONG, ELSEWHERE):
         return (0 if lead.verdict == WRONG else 2), 0.0
     return (3 if lead.change.is_gain else 1), -lead.change.size
@@ -121,7 +122,8 @@ def _rank_gravity(lead: KeyResult) -> tuple[int, float]:
 
 @dataclass(frozen=True)
 class NewRelease:
-    """A sentence on what appeared in the package index, with a link to the release or, of several, to all of them."""
+    """A sentence about releases that appeared in the package index, with a link to the release, or to the list of
+    runtimes where there are several."""
 
     at: datetime
     text: str
@@ -130,8 +132,8 @@ class NewRelease:
 
 
 def describe_releases(distribution: str, count: int, version: str, at: datetime) -> NewRelease:
-    """Describe the releases of a distribution that the package index newly offers. `version`: the release, which is
-    named where `count` is 1; `at`: when the last one appeared."""
+    """Describe the `count` releases of a distribution that the package index newly offers. `version`: the release,
+    which is named only where `count` is 1; `at`: when the last of them appeared."""
     if count > 1:
         return NewRelease(at, f"{count} releases of {distribution} became known.", reverse("dashboard:runtimes"))
     runtime = titles.runtime_in_words(Runtime(distribution=distribution, version=version))

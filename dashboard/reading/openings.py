@@ -1,4 +1,4 @@
-"""The first words of a run's page, and how sentences are split into a headline and what it rests on."""
+"""The headline of a run's page, its warnings, and functions that split sentences into a headline and its details."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from farm.rules.presenting.headlines import name_cells, rank_results
 from farm.rules.wording import numbers
 
 BRACKETED = re.compile(r" \(([^()]*)\)")
-# the headline of an open run without a verdict, by what goes on in it
+# the headline of an open run without a verdict, by the run's state
 HEADLINES = {
     "measuring": "Measuring {model}",
     "queued": "Queued: waiting for a node",
@@ -26,8 +26,9 @@ HEADLINES = {
 def make_run_opening(document: Document, *, model: str, planned: int, ended: int, activity: str) -> Answer:
     """Write the headline of a run's page, its cause and the rest.
 
-    `activity`: the state of an open run, a key of HEADLINES; empty once it has ended. Before there are comparisons it
-    is the headline, and the next line says which outputs are wrong. `planned` and `ended` are numbers of cells.
+    `activity`: the state of an open run, mostly a key of HEADLINES; empty once the run has ended. Until there are
+    comparisons the headline says this state, and the next line says which outputs are wrong. `planned`, `ended`: how
+    many cells the run has, and how many of them have ended.
     """
     if activity and not document.comparisons:
         headline = HEADLINES.get(activity, "Finishing {model}").format(model=model)
@@ -41,8 +42,8 @@ def make_run_opening(document: Document, *, model: str, planned: int, ended: int
 
 
 def list_warnings(cells: Sequence[Cell]) -> list[str]:
-    """Say in one sentence which cells ran on other providers than requested; empty where none did. Wrong outputs are
-    in the headline already, and A/A twins do not count."""
+    """Return a list with a single sentence that names the cells which ran on other providers than requested; empty
+    where none did. A/A twins do not count. Wrong outputs are not repeated here, since the headline names them."""
     own = list_planned_cells(cells)
     misplaced = [cell for cell in own if not describe_placement(cell).is_as_asked]
     if not misplaced:
@@ -52,11 +53,11 @@ def list_warnings(cells: Sequence[Cell]) -> list[str]:
 
 
 def split_first_sentence(text: str) -> tuple[str, str]:
-    """Split a text into its first sentence and the rest, with numbers and their units kept on one line."""
+    """Split a text into its first sentence and the rest. Spaces between numbers and units become non-breaking."""
     answer = Answer.from_sentences(numbers.unbroken(text))
     return answer.headline, answer.rest
 
 
 def split_brackets(sentence: str) -> tuple[str, list[str]]:
-    """Split a sentence into itself without its brackets, and the texts that stood in them."""
+    """Return the sentence without its parentheses, and the list of the texts inside them, in order."""
     return BRACKETED.sub("", sentence), BRACKETED.findall(sentence)

@@ -1,4 +1,4 @@
-"""The operators that a cell executed, from a trace, each with its share of the time, and the time in none of them."""
+"""The operators that a cell executed, from a trace, each with its share of the time, and the time in no operator."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,19 +27,22 @@ MEMORY: Column[OperatorTime] = Number(
 MEMORY_ABSENT = (
     "Memory by operator is not in this profile: ONNX Runtime writes it from 1.28 on, for sessions that have an arena."
 )
-# time in no listed operator: each part in the form of an operator, with an explanation
+# the time outside the listed operators: each part as if it were an operator, with an explanation
 Rest = list[tuple[OperatorTime, str]]
 
 
 def total_us(cell: Cell) -> float:
-    """Compute the time that shares are of, in µs: of all listed operators and, where known, in none of them."""
+    """Compute the whole time of which shares are computed, in µs: the time of all listed operators plus, where it is
+    known, the time in no operator."""
     return sum(operator.time_us for operator in cell.operators) + (outside_us(cell) or 0.0)
 
 
 def operator_table(cell: Cell) -> Table:
-    """Make the table of executed operators by time, each with the model's own node, and the time in none of them.
+    """Make the table of executed operators, the longest first, each with the model's node. Rows for the time in no
+    operator follow.
 
-    For a cell that generates, choosing a token is a row too; where it was not traced, the graph as a whole is another.
+    For a cell that generates there is also a row for choosing a token, and where the cell was not traced a row for the
+    graph as a whole.
     """
     title = "Executed operators of a token, from a trace" if cell.prompt else "Executed operators, from a trace"
     title = title if cell.operators else "Where the time of a token goes"
@@ -50,7 +53,8 @@ def operator_table(cell: Cell) -> Table:
 
 
 def prompt_table(cell: Cell) -> Table | None:
-    """Make the table of operators that the prompt executed, by time; None where no trace of the prompt is separate."""
+    """Make the table of the operators that the prompt executed, the longest first; None without a separate trace of the
+    prompt."""
     if cell.prompt is None:
         return None
     title = f"Executed operators over a prompt of {cell.prompt.tokens}, from a trace"
@@ -58,7 +62,7 @@ def prompt_table(cell: Cell) -> Table | None:
 
 
 def _make_table(name: str, title: str, operators: Sequence[OperatorTime], rest: Rest, head: str) -> Table:
-    """Make a table of operators and of the rest, whose shares add up to the whole."""
+    """Make a table of the operators, the longest first, and then the rest. The shares of all rows add up to 100 %."""
     times_us = [part.time_us for part in (*operators, *(part for part, _ in rest))]
     has_memory = any(operator.memory_bytes is not None for operator in operators)
     time, share = time_columns(times_us, sum(times_us), head)
@@ -73,7 +77,8 @@ def _make_table(name: str, title: str, operators: Sequence[OperatorTime], rest: 
 
 
 def _beside_graph(traced: Cell | PromptTime) -> Rest:
-    """List the time of a trace that is in no listed operator: between operators, and in those too fast to be listed."""
+    """List the time of a trace outside the listed operators: the time between operators, and the time in operators that
+    are too fast to be listed."""
     if not traced.operators or traced.unaccounted_us is None:
         return []
     outside = outside_us(traced) if isinstance(traced, Cell) else traced.unaccounted_us
@@ -82,7 +87,7 @@ def _beside_graph(traced: Cell | PromptTime) -> Rest:
     rest = []
     if outside is not None:
         rest.append((_make_part("in no operator", outside), "between them, and the profiler's own"))
-    # else a rounding error
+    # a smaller remainder is only a rounding error
     if faster_us > 1e-3 * listed_us:
         rest.append((_make_part("faster operators", faster_us), f"all but the {len(traced.operators)} slowest"))
     return rest
@@ -93,7 +98,8 @@ def _make_part(name: str, time_us: float) -> OperatorTime:
 
 
 def _list_of_tokens(cell: Cell) -> Rest:
-    """List the time of a token outside the graph, and in the graph as a whole where that was not traced."""
+    """List the time of a token outside the graph, and where the graph was not traced, also the time in it as a
+    whole."""
     found: Rest = []
     if OUTSIDE in cell.figures:
         choosing_us = 1000 * cell.figures[OUTSIDE].value
@@ -107,8 +113,8 @@ def _list_of_tokens(cell: Cell) -> Rest:
 def time_columns(
     times_us: Sequence[float], whole_us: float, head: str
 ) -> tuple[Column[OperatorTime], Column[OperatorTime]]:
-    """Make two columns: an operator's time in µs, with the heading `head`, and its share of `whole_us`, with a bar in
-    proportion to the longest of `times_us`."""
+    """Make two columns: an operator's time in µs with the heading `head`, and its share of `whole_us` with a bar. The
+    longest of `times_us` has a full bar."""
     longest_us = max(times_us, default=0.0)
 
     def share(operator: OperatorTime) -> Entry:

@@ -1,4 +1,4 @@
-"""Suggested pairs of measured cells that differ in one setting, to be compared by a click."""
+"""Suggested comparisons: pairs of measured cells that differ in one setting, each with a link that compares them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -13,16 +13,17 @@ from farm.rules.cells.axes import runtime_sort_key
 from farm.rules.wording import numbers, titles
 from farm.runs.selectors.cells import MeasuredCell
 
-# what differs, with the heading of its pairs; versions of one model do not count as different models
+# the setting that differs, with the heading of its pairs; two versions of a model do not count as two models
 KINDS = {"runtime": "Two releases", "node": "Two machines", "model": "Two models"}
-# what the cells of one run may differ in, the most interesting first
+# the settings in which two cells of a run may differ, the most interesting first
 OF_A_RUN = ("runtime", "provider", "precision", "threads", "batch")
 MAX_PAIRS = 4
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A suggested comparison. `name`: what differs, the base first; `where`: the settings that both share."""
+    """A suggested comparison. `name`: the two values that differ, the base first; `where`: the settings that both cells
+    share; `href`: the page that compares them."""
 
     name: str
     where: str
@@ -30,15 +31,15 @@ class Pair:
 
 
 def list_pairs(cells: Sequence[MeasuredCell]) -> dict[str, list[Pair]]:
-    """List the newest pairs of cells that differ in one setting, at most MAX_PAIRS by heading; a heading without pairs
-    is left out. `cells`: those of the newest run first."""
+    """List pairs of cells that differ in one setting, by heading: at most MAX_PAIRS under each, the newest first.
+    Headings without pairs are left out. `cells`: the cells of the newest run must come first."""
     recent = []
     for of_run in group_by(cells, lambda cell: cell.run_id).values():
-        # the first pair of the run, by the most interesting difference
+        # a run suggests only its first pair, that with the most interesting difference
         recent += list(islice((pair for name in OF_A_RUN for pair in _list_pairs_along(of_run, name)), 1))
     found = {"Recent runs": recent[:MAX_PAIRS]}
     for name, title in KINDS.items():
-        # of pairs with the same names the newest
+        # of pairs with the same names only the newest is kept
         by_name: dict[tuple[str, str], Pair] = {}
         for pair in _list_pairs_along(cells, name):
             by_name.setdefault((pair.name, pair.where), pair)
@@ -47,8 +48,8 @@ def list_pairs(cells: Sequence[MeasuredCell]) -> dict[str, list[Pair]]:
 
 
 def _list_pairs_along(cells: Sequence[MeasuredCell], name: str) -> Iterator[Pair]:
-    """List the two newest of the cells that are equal but for `name`, the older release or run first. Two runtimes
-    are two releases of one distribution."""
+    """List a pair for each group of cells that are equal except in `name`: the two newest, the older release or run
+    first. Two runtimes make a pair only where they are releases of the same distribution."""
     alike: dict[tuple[object, ...], dict[object, MeasuredCell]] = {}
     own = {"run_id", "name", name, *(["version"] if name == "model" else [])}
     for cell in cells:

@@ -1,4 +1,4 @@
-"""What will not run, each reason once, with a button that changes the matrix so that it does."""
+"""Refused points of a matrix, grouped by reason, each group with a button that helps to run them."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from farm.rules.planning.ways_out import apply_way_out
 from farm.rules.presenting.refusals import Refused, group_by_reason
 from farm.rules.presenting.tables import Entry
 
-# where no change of the matrix helps: what the button says, and the page that it leads to
+# reasons that no change of the matrix removes, with the label of the button and the page that it leads to
 PAGES_THAT_HELP = {
     ReasonCode.NO_NODE: ("Add a node", "dashboard:fleet"),
     ReasonCode.PROVIDER_NOT_IN_BUILD: ("Add a node", "dashboard:fleet"),
@@ -25,8 +25,8 @@ PAGES_THAT_HELP = {
 
 @dataclass(frozen=True)
 class Button:
-    """A button that makes refused points run. It does one of three things: it replaces the matrix with `matrix`, it
-    requests `trial`, or it leads to the page `href`."""
+    """A button that helps refused points to run. Exactly one of three fields is set: `matrix` replaces the matrix,
+    `trial` is requested from a node, or `href` is the page to open."""
 
     label: str
     matrix: str = ""
@@ -35,13 +35,13 @@ class Button:
 
     @property
     def htmx_values(self) -> str:
-        """Write the changed matrix as JSON that htmx sends in place of the one in the editor."""
+        """Write the changed matrix as JSON, which htmx sends in place of the editor's text."""
         return json.dumps({"matrix": self.matrix})
 
 
 @dataclass(frozen=True)
 class Group:
-    """Refused points with the same reason. `button`: what helps; None where nothing does."""
+    """Refused points with the same reason. `code`: the code of the reason; `button`: None where no button helps."""
 
     reason: str
     code: str
@@ -52,10 +52,11 @@ class Group:
 def group_refusals(
     refused: Iterable[Refused], entry: Callable[[Refused], Entry], *, matrix: str | Mapping[str, object] = ""
 ) -> list[Group]:
-    """Group refused points by their reason, each group with the button that helps, if anything does.
+    """Group refused points by their reason, in the order in which the reasons first appear, each group with the button
+    that helps, if there is one.
 
-    `entry` makes the table entry that names a point. `matrix` is the one that was planned; where it is empty no group
-    has a button. A change that makes no valid matrix is no button.
+    `entry`: makes the table entry that names a point; `matrix`: the matrix that was planned; where it is empty no group
+    has a button. A change that would make the matrix invalid gets no button.
     """
     groups = []
     for reason, points in group_by_reason(refused).items():

@@ -1,4 +1,4 @@
-"""A release's report card as a page shows it: the map of models and nodes, its end, and its facts."""
+"""A release's report card as a page shows it: the map of models and nodes, the expected end, and the facts."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from farm.alerts.selectors.release_cards import ReleaseCard
     from farm.rules.changes import release_card
 
-# models in the map
+# at most so many models are in the map
 MAX_ROWS = 100
 
 
 def draw_map(card: "release_card.Card") -> HeatMap:
-    """Draw the map of a release: a row for each of at most MAX_ROWS models, the gravest changes first and then by name,
-    a column for each node."""
+    """Draw the map of a release, with a column for each node and a row for each of at most MAX_ROWS models: first the
+    models with the gravest changes, then the others by name."""
     first = {row.model: place for place, (row, _) in enumerate(card.changed)}
     ordered = sorted(card.rows, key=lambda row: (first.get(row.model, len(first)), row.name, row.model))
     rows = [Row((row.name,), [_make_place(row.on_node(node)) for node in card.nodes]) for row in ordered[:MAX_ROWS]]
@@ -40,7 +40,7 @@ def _make_place(place: "release_card.Place") -> Field:
 
 
 def _find_tone(place: "release_card.Place") -> str:
-    """Find the class of the colour: by how much the release is slower or faster there, else by the state."""
+    """Find the class of the colour: by the size of the change where the release is slower or faster, else by state."""
     if place.sign.tone in ("slower", "faster"):
         return change_tone(abs(log(place.size or 1.0)), is_gain=place.sign.tone == "faster")
     if not place.points and not place.kind:
@@ -49,8 +49,8 @@ def _find_tone(place: "release_card.Place") -> str:
 
 
 def describe_end(found: "ReleaseCard", now: datetime) -> str:
-    """Say how long the open measurements still take, and until when in UTC, or that this is not known; with “at least”
-    where only a part of it can be foreseen."""
+    """Say how long the open measurements still take and when they end in UTC, or that this is not known. The text says
+    “at least” where only a part of the time can be foreseen."""
     last, least = (found.ends_at, "") if found.ends_at else (found.ends_at_least, "at least ")
     if last is None:
         return "nobody can tell yet until when"
@@ -58,7 +58,7 @@ def describe_end(found: "ReleaseCard", now: datetime) -> str:
 
 
 def list_facts(found: "ReleaseCard") -> Iterator[Fact]:
-    """List as facts what is compared with what, and where."""
+    """List the release, the release it is compared with, the number of models, and the nodes."""
     card = found.card
     yield Fact("Release", str(card.new), is_name=True)
     yield Fact("Compared with", titles.runtime(card.old) if card.old else "nothing yet", is_name=True)

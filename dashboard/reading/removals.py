@@ -1,4 +1,4 @@
-"""What deleting models and versions would do, and what it did, in sentences."""
+"""Sentences about the deletion of models and versions: what it would do, and what it did."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def describe_removal(removal: "Removal") -> str:
-    """Say what deleting would remove permanently, what it would hide, and what is kept. Nothing is deleted yet."""
+    """Say what a deletion would remove permanently, what it would hide, and what is kept. Nothing is deleted here."""
     parts = []
     if removal.unmeasured:
         goes = numbers.counted(removal.unmeasured, "version")

@@ -1,4 +1,4 @@
-"""Runs as a table: a row for each, with what it leads with in columns."""
+"""Runs as a table: a row for each run, with its lead (its most important result) in columns."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from farm.runs.models import Run
 
 
-# verdicts of runs that measured nothing: the status of most of their cells
+# a run that measured nothing has the status of most of its cells as its verdict
 UNMEASURED = frozenset(CellStatus) - {CellStatus.DONE}
 
 
 def link_run(run_id: int | None, *, title: str = "", soft: str = "") -> Entry:
-    """Make the table entry that links to a run by its number; without one it says that the run was removed."""
+    """Make the table entry that links to a run by its number; for None it says `removed`."""
     if run_id is None:
         return Entry("removed")
     return Entry(f"run {run_id}", run_id, href=reverse("dashboard:run", args=[run_id]), title=title, soft=soft)
 
 
 def measured_entry(run: "Run | None", *, last: "Run | None" = None) -> Entry:
-    """Make the table entry of when a run ended, with its number unless it is the `last` run; empty where it measured
-    nothing."""
+    """Make the table entry of the time when a run ended, followed by its number unless it is the `last` run. Empty
+    without a run, before it has ended, and where it measured nothing."""
     if run is None or run.finished_at is None or not run.lead or read_lead(run).verdict in UNMEASURED:
         return Entry()
     return replace(as_time(run.finished_at), soft="" if run == last else f"run {run.pk}")
 
 
 def person_name(person: "User | None") -> str:
-    """Return the username; without a person “a former member”."""
+    """Return the username, or “a former member” for None."""
     return person.username if person else "a former member"
 
 
@@ -68,9 +68,10 @@ ORDERS = {
 
 
 def make_table(runs: Iterable["Run"], states: Mapping[int, str], *, is_ordered: bool = False, box: str = "") -> Table:
-    """Make the table of runs. `states`: the state of each run, by its number; `is_ordered`: the server sorts the rows;
-    `box`: the name of the checkboxes that select rows, none where it is empty. Settings that all rows share stand once
-    above the table. Why a run was made, and by whom, has a column only where rows differ in it."""
+    """Make the table of runs, in the order given. `states`: the state of each run, by its number; `is_ordered`:
+    headings link to the list sorted by the server; `box`: the name of the checkboxes that select rows, none where it is
+    empty. Settings that all rows share stand once, above the table. The columns with the reason of a run and its
+    submitter appear only where rows differ in them."""
     rows = list(runs)
     shared, confirmed = leads.find_shared_settings(map(read_lead, rows)), leads.load_confirmed_leads(rows)
     columns = (
@@ -95,6 +96,7 @@ def make_table(runs: Iterable["Run"], states: Mapping[int, str], *, is_ordered: 
 
 
 def address_to_repeat(run: "Run", cell_id: str = "") -> str:
-    """Return the address of the form that starts the run again, or one of its cells alone; nothing is started yet."""
+    """Return the address of the form that starts the run again, or one of its cells alone. Opening it starts
+    nothing."""
     of_cell = {"cell": cell_id} if cell_id else {}
     return f"{reverse('dashboard:new_run')}?{urlencode({'version': run.version_id, 'like': run.pk, **of_cell})}"

@@ -1,4 +1,4 @@
-"""The steps of setting up a farm, each done or not as the farm is now."""
+"""The steps of setting up a farm, each checked against the farm's present state."""
 
 import shlex
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ MAX_BACKUP_AGE = timedelta(days=7)
 
 @dataclass(frozen=True)
 class Step:
-    """A step. `words`: its state in a sentence; `command`, `page`, `document`: how to do it. `page`: a page's name in
-    urls.py with the label of its button; `anchor`: a heading of the document."""
+    """A step. `words`: its state in a sentence; `command`, `page` and `document`: how to do it. `page`: the name of a
+    page in urls.py and the label of its button; `anchor`: a heading of the document."""
 
     title: str
     is_done: bool
@@ -38,7 +38,6 @@ class Step:
 
 
 def list_steps(user: "User") -> list[Step]:
-    """List the steps of setting up, in their order. `user`: the reader, whose visible nodes count."""
     return [_check_address(), _check_mail(), _check_backup(), _check_sign_in(), _check_nodes(user)]
 
 
@@ -48,8 +47,8 @@ def write_headline(steps: Sequence[Step]) -> str:
 
 
 def write_home_option() -> str:
-    """Write the option `--home FOLDER` of this farm for commands, quoted for a shell. Without it a command means the
-    folder `var` of the current directory."""
+    """Write the option `--home FOLDER` with this farm's folder, quoted for a shell. Commands without it would use the
+    folder `var` in the current directory."""
     return f"--home {shlex.quote(str(settings.HOME))}"
 
 

@@ -1,5 +1,5 @@
-"""The long series of a watch: each watched cell as a ratio to the pinned release of the same block, with its level
-shifts and alerts."""
+"""The series of a watch: each watched cell as a ratio to the pinned release in the same block, with level shifts and
+alerts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, sqrt
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from farm.alerts.selectors.pages import PointRow
 
 
-# level shifts are searched among so many values; of a longer line among the medians of as many windows
+# level shifts are searched among at most so many values; a longer line is reduced to the medians of so many windows
 MAX_SEARCHED = 200
 # a series and its node
 LineKey = tuple[str, str]
@@ -33,9 +33,9 @@ LineKey = tuple[str, str]
 def lines_over_time(
     watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["Alert"] = (), *, words: Words = TIME
 ) -> list[Line]:
-    """Make a line over time for each series on a node, with its level shifts and alerts. Of each round only the value
-    of the new release counts. `points` as farm.alerts.selectors.pages.points; `words`: what more and less of the metric
-    are called."""
+    """Make a line over time for each series on a node, with its level shifts and alerts, sorted by label and node. From
+    each round only the value of the new release is used. `points`: rows of farm.alerts.selectors.pages.points, the
+    oldest first; `words`: what more and less of the metric are called."""
     labels: dict[LineKey, str] = {}
     values: dict[LineKey, list[Point]] = {}
     for series, label, node, runtime, new, ratio, low, high, at, round_id, run_id, outcome in points:
@@ -49,8 +49,9 @@ def lines_over_time(
 def lines_over_releases(
     watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["Alert"] = (), *, words: Words = TIME
 ) -> list[Line]:
-    """Make a line over releases for each series on a node: the last of `points` of each release, and 1 for the pinned
-    one. Lines have alerts, at the release that is bad, and no level shifts. Arguments as in lines_over_time."""
+    """Make a line over releases for each series on a node, sorted by label and node. Each release has the last of its
+    `points`, and the pinned release has the ratio 1. Alerts stand at their bad release; there are no level shifts. The
+    arguments are those of lines_over_time."""
     labels: dict[LineKey, str] = {}
     values: dict[LineKey, dict[str, Point]] = {}
     pinned = watch.reference
@@ -67,12 +68,13 @@ def lines_over_releases(
 
 
 def find_metrics(names: Iterable[str]) -> list[Metric]:
+    """Find the metrics with these names, in the order of METRICS; unknown names are skipped."""
     known = set(names)
     return [metric for metric in METRICS if metric.name in known]
 
 
 def list_releases(watch: "Watch", lines: Sequence[Line]) -> list[str]:
-    """List the releases of the axis of lines over releases, in their order: those that were measured and, of the
+    """List the releases on the axis of lines over releases, the oldest first: the measured releases and, for the
     package onnxruntime, also the known releases between them."""
     measured = {point.version for line in lines for point in line.points}
     ends = sorted(map(release_order, measured))
@@ -89,8 +91,8 @@ def _make_lines(
     *,
     by_version: bool = False,
 ) -> list[Line]:
-    """Make the lines, sorted by label and node. `by_version`: over releases, where alerts stand at their bad release
-    and there are no level shifts."""
+    """Make the lines, sorted by label and node. `by_version`: the lines are over releases, so alerts stand at their bad
+    release and there are no level shifts."""
     every_label = list(labels.values())
     has_several_nodes = len({node for _, node in values}) > 1
     lines = []
@@ -106,7 +108,7 @@ def _make_lines(
 
 
 def _shorten_label(label: str, labels: Sequence[str]) -> str:
-    """Leave out of a label the parts that all labels share; the whole label where nothing remains."""
+    """Remove from a label the parts that all labels share; return the whole label where nothing would remain."""
     shared = set.intersection(*(set(label.split(", ")) for label in labels))
     return ", ".join(part for part in label.split(", ") if part not in shared) or label
 
@@ -122,8 +124,8 @@ def _find_shifts(points: Sequence[Point]) -> list[Shift]:
 
 
 def _find_sharpest_jump(values: Sequence[float], index: int, reach: int) -> int:
-    """Find where, at most `reach` from `index`, the means before and after differ most, weighted by how many values
-    there are."""
+    """Find the index, at most `reach` from `index`, at which the means before and after differ most. The difference is
+    weighted by the number of values on each side."""
     start, stop = max(0, index - 2 * reach), min(len(values), index + 2 * reach)
 
     def jump(cut: int) -> float:
@@ -148,15 +150,15 @@ def _make_marks(
 
 
 def find_words(metric: str) -> Words:
-    """Find what more and less of a metric are called; the words of latency for an unknown name and for a metric without
-    a verdict."""
+    """Find the words for more and less of a metric. An unknown name, and a metric without verdicts, gets the words of
+    latency."""
     judging = BY_NAME[metric].judging if metric in BY_NAME else None
     return TIME if judging is None else judging.words
 
 
 def make_table(lines: Sequence[Line], *, watch: int, distribution: str = DEFAULT_DISTRIBUTION) -> Table:
     """Make the table of lines, each with its last value, its level shifts and its alerts. `watch`: the number of the
-    watch, for the links that show a line alone."""
+    watch, which the links to a single line need."""
     columns: tuple[Column[Line], ...] = (
         Column("Series", lambda line: Entry(line.label, href=series_address(watch, line.key))),
         Column("Node", lambda line: Entry(line.node)),
@@ -197,4 +199,5 @@ def series_address(watch: int, key: str) -> str:
 
 
 def describe_shifts(line: Line, *, most: int) -> str:
+    """List at most `most` level shifts in words and count the others; “none” for a line without level shifts."""
     return numbers.listed([describe_shift(line, shift) for shift in line.shifts], most=most) or "none"

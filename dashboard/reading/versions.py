@@ -1,4 +1,4 @@
-"""A model's versions as a table, each beside the one before."""
+"""A model's versions as a table, each with its comparison with the version before it."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -31,8 +31,9 @@ VERSIONS: tuple[Column["Version"], ...] = (
 def version_table(
     rows: Iterable["Version"], chosen: "Version | None", *, compared: Mapping[int, "Comparison"] = MappingProxyType({})
 ) -> Table:
-    """Make the table of a model's versions; versions with the same files name each other. `chosen`: the version that
-    the page shows, which is marked; `compared`: comparisons with the version before, by the later version's number."""
+    """Make the table of a model's versions, in the order given. Versions with the same files name each other. `chosen`:
+    the version that the page shows, which is marked; `compared`: the comparison of a version with the version before
+    it, by the later version's number."""
     listed = list(rows)
     by_files = group_by(listed, lambda row: row.artifact.sha256)
     same = {
@@ -52,7 +53,7 @@ def version_table(
 
 
 def _comparison_entry(row: "Comparison | None") -> Entry:
-    """Make the entry `12 % slower than version 2`, followed by the settings and the run."""
+    """Make the entry `12 % slower than version 2`, followed by the settings and the run; empty without a comparison."""
     if row is None or (beside := row.baseline.cell.beside) is None:
         return Entry("")
     found = doc_comparisons.Comparison.model_validate_json(row.body).model_copy(update={"verdict": row.verdict})

@@ -1,4 +1,4 @@
-"""The series that watches have of a model: on its page, as small lines in lists, and its badge."""
+"""The watched series of models: on a model's page, as sparklines in lists, and as a badge."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,19 +23,20 @@ if TYPE_CHECKING:
     from farm.alerts.selectors.pages import ValueRow
     from farm.registry.models import Model
 
-# the size of a small line, and the free room at its edges
+# the size of a sparkline in pixels, and the free room at its edges
 WIDTH, HEIGHT, ROOM = 120.0, 24.0, 3.0
 MAX_POINTS = 60
-# the smallest height of a small line, as a logarithm of ratios, so that noise looks like noise
+# the least range of a sparkline's scale, as a logarithm of ratios, so that noise does not fill the whole height
 MIN_HEIGHT = 0.05
 WATCHES_SHOWN = 10
-# values of a small line in a list
+# at most so many of the newest values are drawn in a list's sparkline
 LIST_POINTS = 40
 
 
 @dataclass(frozen=True)
 class Series:
-    """One series of a watch. `alerts`: the number and the address of each alert on it."""
+    """A series of a watch. `last`: its last value in words; `shifts`: its level shifts in words; `alerts`: the number
+    and the address of each alert on it."""
 
     name: str
     href: str
@@ -57,8 +58,8 @@ class Watched:
 
 @dataclass(frozen=True)
 class SlowestSeries:
-    """That of a model's watched series whose last value is the slowest. `last` and `interval`: that value in words;
-    `words`: which series it is, and against what."""
+    """The watched series of a model whose last value is the slowest. `ratio`: that value; `last` and `interval`: the
+    value in words; `words`: names the series and the release that it is compared with."""
 
     spark: Sparkline
     ratio: float
@@ -70,8 +71,8 @@ class SlowestSeries:
 
 
 def load_slowest_series(models: Iterable["Model"]) -> dict[int, SlowestSeries]:
-    """Load the slowest watched series of each of these models, by the model's number; models without series are left
-    out. The answer is cached until any series gets a value."""
+    """Load the slowest watched series of each of these models, by the model's number. Models without series are left
+    out. The result is cached until any series gets a new value."""
     ids = tuple(model.pk for model in models)
     return cached(
         "pieces",
@@ -83,11 +84,11 @@ def load_slowest_series(models: Iterable["Model"]) -> dict[int, SlowestSeries]:
 
 
 def find_slowest_series(values: Iterable["ValueRow"]) -> dict[int, SlowestSeries]:
-    """Find the slowest series of each model, by the model's number. `values` as
+    """Find the slowest series of each model, by the model's number. `values`: rows of
     farm.alerts.selectors.pages.newest_values, the oldest first."""
     found = {}
     for model, rows in group_by(values, lambda row: row[0]).items():
-        # a series is told apart by its watch, its key and its node
+        # watch, key and node together identify a series
         lines = list(group_by(rows, lambda row: (row[1], row[4], row[5])).values())
         found[model] = _make_slowest(lines)
     return found
@@ -124,8 +125,8 @@ def _make_series(watch: "Watch", line: Line) -> Series:
 
 
 def draw_spark(ratios: Sequence[float]) -> Sparkline:
-    """Draw ratios as a small line on a logarithmic scale that includes 1; a single value is a level dash. Of more than
-    MAX_POINTS values the extremes are kept. Ratios must be above zero."""
+    """Draw ratios as a sparkline on a logarithmic scale that includes 1. A single value becomes a horizontal line. More
+    than MAX_POINTS values are thinned, and the extremes are kept. There must be a ratio, and all must be above 0."""
     values = [log(ratio) for ratio in ratios]
     low, high = min(0.0, *values), max(0.0, *values)
     if high - low < MIN_HEIGHT:
@@ -143,8 +144,9 @@ def draw_spark(ratios: Sequence[float]) -> Sparkline:
 
 
 def describe_model(model: "Model") -> dict[str, object]:
-    """Make the context with the model's series by watch, of at most WATCHES_SHOWN watches, its badge, and the Markdown
-    that shows the badge elsewhere. `watch_command` is empty where a watch has the model already."""
+    """Make the template context with the model's series, grouped by watch for at most WATCHES_SHOWN watches, its badge,
+    and the Markdown that shows the badge on other sites. `watch_command` is the command that adds a watch; it is empty
+    where the model is watched already."""
     watches = pages.watches_of_model(model)
     shown = []
     for watch in watches[:WATCHES_SHOWN]:

@@ -1,4 +1,4 @@
-"""Watches in words: what each of them measures, when it measures next, and what its last rounds found."""
+"""Watches in words: what each watch measures, when it measures next, and what its last rounds found."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,20 +22,20 @@ from farm.rules.wording.vocabulary import Sign, sign_of
 if TYPE_CHECKING:
     from farm.alerts.models import Watch, WatchRound
 
-# when the package index was last queried for a distribution, and what went wrong then, empty where nothing did
+# by distribution: when the package index was last queried, and what went wrong then, empty where nothing did
 IndexQueries = Mapping[str, tuple[datetime | None, str]]
-# outcomes of rounds, the gravest first: it stands for all rounds of a cause
+# outcomes of rounds, the gravest first; the gravest outcome stands for all rounds of a cause
 GRAVEST = ("alert", "infra", "undecided", "unconfirmed", "news", "quiet", "")
-# headlines for outcomes whose sentence is too long to be a headline
+# headlines for outcomes whose own sentence is too long for a headline
 SHORT = {
     "undecided": "Whether {model} is slower with {new} than with {old} is undecided",
     "unconfirmed": "{model}: a fresh block did not confirm the change with {new}",
     "infra": "{model} could not be judged with {new}",
 }
 UNDER_WAY = {"confirming": "Confirming", "measuring": "Measuring", "queued": "Queued:", "waiting": "Queued:"}
-# what the second measurement said, by the outcome of the round
+# the result of the second measurement in words, by the outcome of the round
 CONFIRMATIONS = {"alert": "confirmed", "unconfirmed": "not confirmed"}
-# the axes of a watch's matrix in the order of its sentence; which releases it measures stands elsewhere
+# the axes of a watch's matrix in the order of its sentence, without the releases, which the sentence names elsewhere
 _FIRST = ("provider", "precision", "batch", "threads", "opset", "hardware", "optimization")
 AXES_NAMED = (*_FIRST, *(axis for axis in MATRIX_AXES if axis not in (*_FIRST, "runtime")))
 ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
@@ -53,8 +53,8 @@ ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
 
 @dataclass(frozen=True)
 class WatchStatus:
-    """The state of a watch, in one sentence and as a headline with the rest of it. `at`: when its last round was
-    judged; `is_open`: it measures or waits now; `run`: the number of the run that the sentence is about."""
+    """The state of a watch: as one `sentence`, and split into `headline` and `rest`. `at`: when its round was judged;
+    `is_open`: a round is being measured or waits; `run`: the number of the run that the sentence is about."""
 
     sign: Sign
     sentence: str
@@ -67,7 +67,8 @@ class WatchStatus:
 
 @dataclass(frozen=True)
 class Line:
-    """A watch in the list. `what`: it measures, in a sentence; `next`: when it measures next; `last`: its state."""
+    """A watch in the list. `what`: a sentence that says what the watch measures; `next`: when it measures next; `last`:
+    the state after its last rounds, None before the first round; `state`: `active` or `paused`."""
 
     watch: "Watch"
     what: str
@@ -78,9 +79,8 @@ class Line:
 
 
 def make_line(watch: "Watch", *, rounds: Sequence["WatchRound"], alerts: Sequence[str], queries: IndexQueries) -> Line:
-    """Make a watch's line of the list. `rounds`: those of its current cause, one for each model, open or judged;
-    `alerts`: the sentences of its open alerts, the newest first; `queries`: of
-    the package index, by distribution."""
+    """Make a watch's line of the list. `rounds`: the rounds of its current cause, one for each model, open or judged;
+    `alerts`: the sentences of its open alerts, the newest first; `queries`: the last queries of the package index."""
     return Line(
         watch=watch,
         what=describe_watch(watch),
@@ -92,8 +92,8 @@ def make_line(watch: "Watch", *, rounds: Sequence["WatchRound"], alerts: Sequenc
 
 
 def write_headline(lines: Sequence[Line]) -> str:
-    """Say how many watches there are, and how many of them have open alerts, else measure now, else could not
-    measure."""
+    """Say how many watches there are, and how many of them have open alerts, measure now, or could not measure. A watch
+    with an open alert counts only as that."""
     if not lines:
         return "No watches yet"
     signs = [line.last.sign for line in lines if line.last is not None]
@@ -117,7 +117,7 @@ def describe_watch(watch: "Watch") -> str:
 
 
 def list_reasons(watch: "Watch") -> list[str]:
-    """List in words the events after which a watch measures; empty where it measures only on request."""
+    """List in words the events that make a watch measure; empty where it measures only on request."""
     causes = []
     if watch.on_release:
         early = " or a pre-release" if watch.with_prereleases else ""
@@ -132,8 +132,8 @@ def list_reasons(watch: "Watch") -> list[str]:
 
 
 def describe_matrix(plain: Mapping[str, object]) -> str:
-    """Describe the axes of a watch's matrix without its releases: `CPU, fp32 and int8-dynamic, batch 1`. For a matrix
-    that can no longer be parsed a sentence says so; nothing is raised."""
+    """Describe the axes of a watch's matrix without its releases: `CPU, fp32 and int8-dynamic, batch 1`. A matrix that
+    can no longer be parsed gives a sentence that says so; nothing is raised."""
     try:
         axes = matrices.parse(plain).axes
     except MatrixProblem as problem:
@@ -152,8 +152,8 @@ def _describe_axis(axis: str, values: Sequence[Value]) -> str:
 
 
 def describe_next_start(watch: "Watch", queries: IndexQueries) -> str:
-    """Say when a watch queries the package index or measures next, with times in UTC; `paused` or `on request` where
-    it does neither by itself."""
+    """Say when a watch next queries the package index or measures, with times in UTC. The text is `paused` for a paused
+    watch, and `on request` where the watch does neither by itself."""
     if not watch.is_active:
         return "paused"
     parts = [_describe_next_query(watch, queries)] if watch.on_release else []
@@ -181,8 +181,8 @@ def _describe_next_query(watch: "Watch", queries: IndexQueries) -> str:
 
 
 def find_status(rounds: Sequence["WatchRound"], alerts: Sequence[str] = ()) -> WatchStatus | None:
-    """Find the state of a watch: its newest open alert, else what goes on, else the gravest outcome of its rounds; None
-    before the first round. `alerts`: the sentences of its open alerts, the newest first."""
+    """Find the state of a watch: its newest open alert, else its open round, else the gravest outcome of its judged
+    rounds. None without rounds and alerts. `alerts`: the sentences of its open alerts, the newest first."""
     opened = sorted((round_ for round_ in rounds if round_.state != "judged"), key=lambda round_: round_.state)
     found = _describe_judged(rounds) if rounds and not opened else None
     if opened:
@@ -200,7 +200,7 @@ def _describe_alerts(alerts: Sequence[str], found: WatchStatus | None) -> WatchS
 
 
 def _shorten(sentence: str) -> tuple[str, str]:
-    """Split a text into its first sentence without brackets, and the texts of the brackets with the rest."""
+    """Split a text into its first sentence without parentheses, and the texts of the parentheses with the rest."""
     first, rest = split_first_sentence(sentence)
     headline, details = split_brackets(first)
     return headline.rstrip("."), " ".join(filter(None, (f"{' · '.join(details)}." if details else "", rest)))
@@ -224,7 +224,7 @@ def _describe_measured(round_: "WatchRound", *, ended: int, of: int) -> WatchSta
 
 
 def _find_state(round_: "WatchRound") -> str:
-    """Return the outcome of a judged round, else its state; a run that no node has begun is `queued`."""
+    """Return the outcome of a judged round, else its state; `queued` where no node has begun its run yet."""
     if round_.state == "judged":
         return str(round_.outcome)
     return "queued" if round_.state == "measuring" and not getattr(round_, "has_begun", True) else str(round_.state)
@@ -239,7 +239,7 @@ def _describe_pinned(round_: "WatchRound") -> str:
 
 
 def link_runs(round_: "WatchRound") -> Entry:
-    """Make the entry that links the round's run, followed by the number of the run that measured it again; “none”
+    """Make the entry that links to the round's run, followed by the number of the run that measured it again; “none”
     before there is a run."""
     known = [run_id for run_id in (round_.run_id, round_.confirming_id) if run_id]
     if not known:
