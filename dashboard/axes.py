@@ -1,4 +1,4 @@
-"""Where cells stand along the axes of a page: the rows and columns that they make."""
+"""The axes along which pages lay out cells, and the place of a cell along several axes."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -15,8 +15,8 @@ __all__ = ["AXES", "BY_NAME", "Axis", "name_of", "place_of", "places", "runtime_
 
 
 def places(cells: Iterable[Cell], axes: Sequence[Axis]) -> list[tuple[str, ...]]:
-    """List the distinct places of the cells along the axes, each as one label an axis, sorted by the first axis,
-    then the next."""
+    """List the distinct places of the cells, each as a tuple with a label for every axis. Places are sorted by the
+    first axis, then the next, in each axis's own order."""
     orders: dict[tuple[str, ...], tuple[SupportsRichComparison, ...]] = {}
     for cell in cells:
         orders.setdefault(place_of(cell, axes), tuple(axis.sort_key(cell) for axis in axes))

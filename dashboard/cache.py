@@ -1,4 +1,4 @@
-"""What was made for a reader and serves the next who may see the same: Django's cache, in this process."""
+"""A cache in this process for values and pages that are the same for all readers with equal rights."""
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
@@ -14,18 +14,18 @@ Value = TypeVar("Value")
 
 
 def cached(cache: str, *key: object, make: Callable[[], Value]) -> Value:
-    """Return the value of this key in one of the settings' CACHES; made once, however many ask for it at the same
-    time. A value of None is not kept, and made again for whoever asks next.
+    """Return the value of this key from one of the settings' CACHES, or call `make` and store its result. Threads that
+    ask for the key at the same time wait for a single call. A result of None is not stored, so `make` is called again.
 
-    Rights are asked before, and what differs by them is part of the key. The key names all that the value depends
-    on: nothing is ever taken back.
+    The caller checks the reader's rights first. The key must name everything on which the value depends, rights too,
+    because stored values are never invalidated.
     """
     return cast(Value, caches[cache].get_or_set(repr(key), make))
 
 
 @dataclass(frozen=True)
 class _Store:
-    """What all threads share. `making`: a lock for each value that somebody makes now."""
+    """The values that all threads share. `making`: a lock for each value that a thread is making now."""
 
     values: OrderedDict[str, object] = field(default_factory=OrderedDict)
     making: WeakValueDictionary[str, Lock] = field(default_factory=WeakValueDictionary)
@@ -36,7 +36,9 @@ _STORES: defaultdict[str, _Store] = defaultdict(_Store)
 
 
 class ProcessCache(BaseCache):
-    """The values last asked for, as they are: no run of 5,000 cells is pickled for each reader. Nothing expires."""
+    """A Django cache that stores the objects themselves, so that large runs are not pickled for each reader. Readers
+    must not change them. Nothing expires: the least recently used values are dropped at `MAX_ENTRIES`, timeouts and
+    versions are ignored, and `get_or_set` calls `default` once for all threads."""
 
     def __init__(self, location: str, params: Mapping[str, object]) -> None:
         super().__init__(dict(params))

@@ -1,4 +1,4 @@
-"""The documents by kind, as their index lists them, and the search in them."""
+"""The documents by kind, as their index lists them, and the search in their sections."""
 
 import re
 import sqlite3
@@ -15,21 +15,21 @@ from dashboard.documents import Document, Section
 
 MAX_WORDS = 12
 MAX_SECTIONS = 50
-# letters of a word that may be the beginning of a longer one
+# words of at least so many letters also match longer words that begin with them
 MIN_BEGINNING = 4
-# a word that says something
+# a word that is not one of the frequent words in this list
 WORD = re.compile(
     r"\b(?!(?:a|an|and|are|as|at|be|by|can|do|does|for|from|has|have|how|i|if|in|into|instead|is|it|its|me|my|of|on|onnxfarm"
     r"|or|our|own|should|so|some|that|the|their|them|there|this|to|use|was|we|what|when|where|which|who|why|with|you|your)"
     r"\b)\w+"
 )
-# who searches wants something done: how a section counts by its document's kind, and one of an API's or a document's
-# shapes, of which there are hundreds
+# People who search want to do something, so sections of these kinds rank lower. So do the hundreds of sections that
+# each describe a message of the API or of a document.
 SHARES = {"Reference": 0.35, "Explanation": 0.6, "Judging the project": 0.6}
 SHAPES, SHARE_OF_SHAPES = ("reference/api", "reference/document"), 0.1
 BEGIN, END = "\x02", "\x03"
 TITLE, HEADING = (f"highlight(section, {column}, '{BEGIN}', '{END}')" for column in (3, 5))
-# titles first: a word in a title weighs 6, in its line of the index 4, in a heading 8, in the text 1
+# the weight of a word by where it stands: title 6, summary in the index 4, heading 8, text 1
 FIND = f"""
     SELECT rowid, name, anchor, {TITLE}, {HEADING}, snippet(section, 6, '{BEGIN}', '{END}', '…', 40)
     FROM section WHERE section MATCH ?
@@ -40,7 +40,7 @@ FIND = f"""
 
 @dataclass(frozen=True)
 class Entry:
-    """A document in the index: where it is shown, its own title, and what it is for in one line."""
+    """A document in the index. `name`: its path without the ending; `summary`: its purpose in one line."""
 
     name: str
     title: str
@@ -54,7 +54,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Kind:
-    """Documents of one kind (tutorial, how-to …) and what they are good for."""
+    """The documents of a kind, such as tutorial or how-to, with the purpose of the kind."""
 
     name: str
     purpose: str
@@ -63,7 +63,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a document stands: its kind, and its neighbours in the index."""
+    """The kind of a document and its neighbours in the index, None at the ends."""
 
     kind: str = ""
     before: Entry | None = None
@@ -72,8 +72,9 @@ class Place:
 
 @lru_cache(maxsize=1)
 def kinds() -> tuple[Kind, ...]:
-    """Read the index, `docs/README.md`, once: each heading a kind, each line of its list a document. Kinds without
-    an installed document are left out; empty without documents."""
+    """Return the kinds in the order of the index, `docs/README.md`, which is read once. A heading of the index is a
+    kind, and each line of the list below it a document. Kinds without an installed document are left out; empty without
+    documents."""
     index = documents.document(documents.FIRST)
     if index is None:
         return ()
@@ -82,7 +83,7 @@ def kinds() -> tuple[Kind, ...]:
 
 
 def place_of(name: str) -> Place:
-    """Find the document's kind and neighbours; an empty place where the index does not list it."""
+    """Find the document's kind and neighbours; all fields are empty where the index does not list the document."""
     flat = [(kind.name, entry) for kind in kinds() for entry in kind.entries]
     at = next((at for at, (_, entry) in enumerate(flat) if entry.name == name), None)
     if at is None:
@@ -105,7 +106,8 @@ def _list_entries(section: Section) -> Iterator[Entry]:
 
 @dataclass(frozen=True)
 class Hit:
-    """A section with the words: its heading (none below the document's own title) and its passage, the words marked."""
+    """A section that contains the searched words, which are marked in its heading (`title`) and `passage`. `title` is
+    empty for the section directly below the document's title."""
 
     title: SafeString
     address: str
@@ -114,7 +116,7 @@ class Hit:
 
 @dataclass
 class Found:
-    """A document with the words, by its sections that have them, the best first."""
+    """A document that contains the searched words, with the sections that contain them, the best first."""
 
     title: SafeString
     kind: str
@@ -123,12 +125,12 @@ class Found:
 
 
 def search(text: str) -> list[Found]:
-    """Find the documents with the words, the best first: by sections with every word, then by those with some, at
-    most MAX_SECTIONS of either. Words that say nothing, such as “the”, are dropped; without any other nothing is
-    found."""
+    """Find the documents with the words, the best first: by their sections with all words, then by those with some, at
+    most MAX_SECTIONS of each. Frequent words such as “the” are dropped, and only MAX_WORDS words count. Empty where no
+    word is left."""
     words = WORD.findall(text.lower())[:MAX_WORDS]
     queries = [joined.join(map(_write_query, words)) for joined in (" AND ", " OR ")] if words else []
-    # a section that both find keeps its first place
+    # a section that both queries find keeps its place in the first
     rows = {number: row for query in queries for number, *row in _build_index().execute(FIND, (query,))}
     found: dict[str, Found] = {}
     for name, anchor, *texts in rows.values():
@@ -139,7 +141,7 @@ def search(text: str) -> list[Found]:
 
 
 def _write_query(word: str) -> str:
-    """Write a word as a query of SQLite: also in British spelling, and a long one as the beginning of a word."""
+    """Write a word as a query of SQLite, also in British spelling. A long word also matches as a prefix."""
     beginning = "*" * (len(word) >= MIN_BEGINNING)
     return f'("{word}"{beginning} OR "{word.replace("iz", "is")}"{beginning})'
 
@@ -151,7 +153,7 @@ def _measure_cover(marked: str) -> float:
 
 @lru_cache(maxsize=1)
 def _build_index() -> sqlite3.Connection:
-    """Index every section by the stems of its words, in memory. Several threads read it at once."""
+    """Build an index of all sections by the stems of their words, in memory. Several threads may read it at once."""
     index = sqlite3.connect(":memory:", check_same_thread=False)
     index.create_function("covered", 1, _measure_cover, deterministic=True)
     index.execute(

@@ -1,7 +1,7 @@
-"""The farm's own documents: where they lie, what they are called, as HTML, and searched.
+"""The farm's own documents: their folder, their names, and their content as HTML and as sections.
 
-In a checkout they are the folder `docs`; the wheel brings them as data of the environment, under `share/doc/onnxfarm`.
-They are written in CommonMark with tables; HTML in them is shown as text.
+In a checkout the documents are in `docs`; the wheel installs them under `share/doc/onnxfarm` of the environment. They
+are written in CommonMark with tables; HTML in them is shown as text.
 """
 
 import re
@@ -22,7 +22,7 @@ from farm.fleet.farm_wheel import ROOT, find_checkout
 INSTALLED = Path(sys.prefix) / "share" / "doc" / "onnxfarm"
 FIRST = "README"
 WORDS = "words"
-# pages that became another's part: links from outside, and of agents of before, lead on
+# documents that became part of another one; old links, also those of older agents, are redirected
 MOVED = {
     "proofs": "results",
     "rediscovery": "results",
@@ -50,9 +50,10 @@ ATTACHMENTS = {".png": "image/png", ".yaml": _TEXT, ".py": _TEXT, ".toml": _TEXT
 
 @dataclass(frozen=True)
 class Section:
-    """What stands under one heading of a document, without its subsections. `level`: 1 for the title's.
+    """The part of a document below one heading, without its subsections. `level`: the level of the heading, 1 for the
+    document's title; `text`: the plain text.
 
-    `listed`: the links that paragraphs and list items begin with, and what follows each of them.
+    `listed`: the target of each link that begins a paragraph or list item, with the text after the link.
     """
 
     name: str
@@ -65,7 +66,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Term:
-    """A word of words.md: what it means, and where the page of words says so."""
+    """The explanation of a word in words.md, and the anchor of its row on that page."""
 
     explanation: str
     anchor: str
@@ -73,7 +74,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Document:
-    """One document: its name (the path without its ending), its title, its HTML and its sections."""
+    """A document: its name (the path without the ending), its title, its HTML and its sections."""
 
     name: str
     title: str
@@ -82,26 +83,26 @@ class Document:
 
 
 def root(code: Path = ROOT) -> Path:
-    """Return the folder that holds the documents of the farm whose code lies there: `docs` of a checkout, else where
-    the wheel puts them, which may not exist."""
+    """Return the folder of the documents: `docs` of the checkout that contains `code`, else the folder into which the
+    wheel installs them, which may not exist."""
     checkout = find_checkout(code)
     return INSTALLED if checkout is None else checkout / "docs"
 
 
 @lru_cache(maxsize=1)
 def names(code: Path = ROOT) -> tuple[str, ...]:
-    """List every document's name (its path without the ending), in order; none where no documents are installed.
-    They are read once: a farm's documents change with the farm."""
+    """List the name of every document (its path without the ending), sorted; empty where no documents are installed.
+    The folder is read once, because documents change only with the farm."""
     folder = root(code)
     return tuple(sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.md")))
 
 
 @lru_cache
 def document(name: str) -> Document | None:
-    """Return the document of that name as HTML with its sections, read once; None where there is none."""
+    """Return the document of this name, which is read once; None where there is none."""
     if name not in names():
         return None
-    # comments are marks for the commands that write parts of a document
+    # commands that write parts of a document find their place by comments, which readers should not see
     tokens = _make_parser().parse(_COMMENT.sub("", (root() / f"{name}.md").read_text(encoding="utf-8")))
     sections = tuple(_split_sections(name, tokens))
     _prepare_tokens(tokens, name)
@@ -121,12 +122,12 @@ def _list_attachments() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def terms(code: Path = ROOT) -> dict[str, Term]:
-    """Map each word that words.md explains to its explanation as plain text and the anchor of its row; empty where
-    there are no documents. Words of one row have one explanation."""
+    """Map each word that words.md explains to its explanation as plain text and the anchor of its row. Words in the
+    same row have the same explanation. Empty where no documents are installed."""
     if WORDS not in names(code):
         return {}
     tokens = _make_parser().parse((root(code) / f"{WORDS}.md").read_text(encoding="utf-8"))
-    # the table after it says what is no longer written
+    # only the first table explains words; the next lists words that are no longer used
     tokens = tokens[: next(index for index, token in enumerate(tokens) if token.type == "table_close")]
     cells = [_read_text(tokens[index + 1]) for index, token in enumerate(tokens) if token.type == "td_open"]
     rows = zip(cells[::2], cells[1::2], strict=True)
@@ -150,7 +151,7 @@ def moved_to(name: str) -> str | None:
 
 
 def slug(title: str) -> str:
-    """Return the anchor of a heading, as GitHub makes it, without a number for a second one of the same words."""
+    """Return the anchor of a heading as GitHub makes it, but without the number that GitHub adds to repeated ones."""
     return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
 
 
@@ -164,12 +165,12 @@ def _make_parser() -> MarkdownIt:
 
 
 def _split_sections(name: str, tokens: Sequence[Token]) -> Iterator[Section]:
-    """Every heading with the text below it. Text before the first heading belongs to the document's name."""
+    """List a section for every heading. Text before the first heading becomes a section with the document's name."""
     heads = [at for at, token in enumerate(tokens) if token.type == "heading_open"]
     if not heads or heads[0]:
         yield _make_section(name, name, 1, tokens[: heads[0] if heads else None])
     for at, end in zip(heads, [*heads[1:], len(tokens)], strict=True):
-        # a heading is three tokens: its words stand between its two ends
+        # a heading is three tokens: opening, words, closing
         yield _make_section(name, _read_text(tokens[at + 1]), int(tokens[at].tag[1]), tokens[at + 3 : end])
 
 
@@ -184,7 +185,7 @@ def _make_section(name: str, title: str, level: int, tokens: Sequence[Token]) ->
 
 
 def _split(tokens: Sequence[Token]) -> tuple[str, str]:
-    """Split a line of a list into the target of its first link and the text after it."""
+    """Split a line of a list into the target of its first link and the text after that link."""
     end = next(at for at, token in enumerate(tokens) if token.type == "link_close")
     rest = "".join(" " if token.type == "softbreak" else token.content for token in tokens[end + 1 :])
     return str(tokens[0].attrGet("href")), rest.lstrip(": ")
@@ -195,7 +196,8 @@ def _read_text(token: Token) -> str:
 
 
 def _prepare_tokens(tokens: Sequence[Token], name: str) -> None:
-    """Give headings anchors, let links stay in the farm, and remove inline styles, which the pages' policy forbids."""
+    """Give headings anchors, redirect links to the farm's pages, and replace inline styles by classes, because the
+    pages' content security policy forbids inline styles."""
     for index, token in enumerate(tokens):
         if token.type == "heading_open":
             token.attrSet("id", slug(_read_text(tokens[index + 1])))
@@ -208,7 +210,8 @@ def _prepare_tokens(tokens: Sequence[Token], name: str) -> None:
 
 
 def _redirect_links(tokens: Sequence[Token], name: str) -> None:
-    """Let links and pictures of one paragraph lead to the farm's pages. A link to what the farm lacks becomes text."""
+    """Redirect the links and pictures of a paragraph to the farm's pages. A link to a page that the farm does not have
+    becomes text."""
     is_link = True
     for token in tokens:
         if token.type == "link_open":
@@ -221,7 +224,7 @@ def _redirect_links(tokens: Sequence[Token], name: str) -> None:
 
 
 def _find_target(href: str, name: str) -> str | None:
-    """Find the address that a link of a document leads to; None where the farm has no such page."""
+    """Find the address to which a link of a document leads; None where the farm has no such page."""
     if "://" in href or href.startswith(("#", "mailto:")):
         return href
     path, _, anchor = href.partition("#")

@@ -1,4 +1,4 @@
-"""Rows of tables as HTML: of their hundreds of cells a template would take most of a page's time."""
+"""Rows of tables and small marks as HTML, written in Python because templates are too slow for hundreds of cells."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -27,9 +27,9 @@ def sign(drawn: Sign) -> SafeString:
 
 
 def unbroken(text: str) -> SafeString:
-    """Write a plain sentence as HTML, escaped, that keeps its intervals (`25–35 %`, `−8 to 4 %`) on one line."""
+    """Escape a plain sentence as HTML and keep its intervals (`25–35 %`, `−8 to 4 %`) and units on one line."""
     pieces = _INTERVAL.split(numbers.unbroken(text))
-    # what was split by stands at odd places
+    # the intervals are at odd places of the split
     whole = (
         f'<span class="nowrap">{escape(part)}</span>' if at % 2 else escape(part) for at, part in enumerate(pieces)
     )
@@ -37,8 +37,8 @@ def unbroken(text: str) -> SafeString:
 
 
 def rows(table: Table) -> SafeString:
-    """Write the rows of a table as HTML, without its head; of a keyed table each has an id and, where rows can be
-    chosen, a box."""
+    """Write the rows of a table as HTML, without its head. In a table with row keys each row has an id and, where rows
+    can be selected, a checkbox."""
     names = table.keys or [""] * len(table.rows)
     ids = [f' id="{table.id}-{escape(key)}"' if key else "" for key in names]
     cells = ["".join(_write_cells(table, key, row)) for key, row in zip(names, table.rows, strict=True)]
@@ -46,14 +46,14 @@ def rows(table: Table) -> SafeString:
 
 
 def moment(at: datetime) -> SafeString:
-    """Write a moment in UTC. The page's script shows how long ago that was, and the time in the reader's zone."""
+    """Write a time in UTC. The page's script adds how long ago it was, and the time in the reader's time zone."""
     utc = at.astimezone(UTC)
     return mark_safe(f'<time datetime="{utc:%Y-%m-%dT%H:%M:%SZ}" class="nowrap">{utc:%Y-%m-%d %H:%M} UTC</time>')
 
 
 def hardware_tags(node: "Node") -> SafeString | str:
-    """Write the tags by which work finds the node, with the instruction sets as a number and by name on hover; a
-    text that says so where the node has none yet."""
+    """Write the hardware tags by which blocks are assigned to the node. Instruction sets that the node reported are
+    counted, with their names on hover. The text is `none verified yet` where the node has no tags."""
     tags = node.all_tags
     sets = [tag for tag in tags if tag in node.facts_json.get("instruction_sets", ()) and tag not in node.owner_tags]
     named = ", ".join(tag for tag in tags if tag not in sets)
@@ -64,14 +64,13 @@ def hardware_tags(node: "Node") -> SafeString | str:
 
 
 def elapsed(since: datetime, now: datetime) -> SafeString:
-    """Write how long something has gone on; what has yet to begin counts as beginning now. The page's script counts
-    on."""
+    """Write the time since `since`, 0 where that is in the future. The page's script keeps counting."""
     utc, length = since.astimezone(UTC), numbers.duration(max(0.0, (now - since).total_seconds()))
     return mark_safe(f'<time datetime="{utc:%Y-%m-%dT%H:%M:%SZ}" data-elapsed class="nowrap">{length}</time>')
 
 
 def spark(drawn: Sparkline) -> SafeString:
-    """Draw a small line. Its values stand in words beside it."""
+    """Draw a sparkline as SVG. Screen readers skip it, because the table has its last value in words."""
     level = f'<line x1="0" x2="120" y1="{drawn.level}" y2="{drawn.level}"/>'
     line = f'<polyline points="{drawn.points}"/>'
     return mark_safe(f'<svg class="spark" viewBox="0 0 120 24" aria-hidden="true">{level}{line}</svg>')
@@ -99,7 +98,7 @@ def _write_cells(table: Table, key: str, row: Sequence[Entry]) -> Iterator[str]:
             box = f'<input type="checkbox" class="box" {field} aria-label="Choose {escape(entry.text)}"> '
             yield f'<th scope="row"{about}>{box if table.box else ""}{words}</th>'
         else:
-            # in a window too narrow for a table, each figure stands under the name of its column
+            # in a narrow window each figure is shown below the name of its column
             yield f'<td data-label="{escape(head.text)}"{about}>{words}</td>'
 
 
@@ -112,7 +111,7 @@ def _write_class(head: Head, entry: Entry) -> str:
 
 
 def _write_value(entry: Entry) -> str:
-    """Write the value by which rows are sorted: six digits, and moments as seconds."""
+    """Write the attribute by which the page's script sorts rows: six digits, large numbers without decimals."""
     value = entry.value
     if isinstance(value, float):
         value = f"{value:.0f}" if abs(value) >= 1e6 else f"{value:.6g}"

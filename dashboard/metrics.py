@@ -1,4 +1,4 @@
-"""How the metrics of a cell are written on pages. What they are stands in `farm.rules.cells.metrics`."""
+"""The metrics of a cell as text and as values of charts. `farm.rules.cells.metrics` defines the metrics."""
 
 from farm.contract.document_cells import Cell
 from farm.rules.cells.metric import Metric
@@ -8,7 +8,7 @@ from farm.rules.wording.numbers import MIB
 
 
 def metric_text(metric: Metric, cell: Cell) -> str:
-    """Write a cell's figure without its unit, except for bytes; `not measured` where there is none."""
+    """Write a cell's figure without its unit; sizes in bytes include it. “not measured” where there is no figure."""
     value = metric.value(cell)
     if value is None:
         return numbers.NOT_MEASURED
@@ -28,8 +28,8 @@ def metric_text(metric: Metric, cell: Cell) -> str:
 
 
 def metric_with_unit(metric: Metric, cell: Cell, *, has_interval: bool = False) -> str:
-    """Write a cell's figure with its unit: `0.228 ms`, or with its interval `0.228 ms ± 0.002`; “not measured” where
-    there is none."""
+    """Write a cell's figure with its unit: `0.228 ms`, or with its interval `0.228 ms ± 0.002`. “not measured” where
+    there is no figure."""
     value = metric.value(cell)
     if value is None or metric.reads not in ("latency", "plain"):
         return metric_text(metric, cell)
@@ -38,12 +38,12 @@ def metric_with_unit(metric: Metric, cell: Cell, *, has_interval: bool = False) 
 
 
 def title(metric: Metric) -> str:
-    """Write a metric's name as a sentence or a row begins with it: `p50`, `Peak memory`."""
+    """Write a metric's name as it begins a sentence: `Peak memory`, but `p50`."""
     return metric.title if metric.title[1:2].isdigit() else metric.title[:1].upper() + metric.title[1:]
 
 
 def axis_value(metric: Metric, cell: Cell) -> float | None:
-    """Return a cell's figure as charts draw it: bytes in MiB, everything else unchanged. None where there is none."""
+    """Return a cell's figure as charts draw it: bytes in MiB, everything else unchanged. None without a figure."""
     value = metric.value(cell)
     if value is None:
         return None
@@ -51,5 +51,5 @@ def axis_value(metric: Metric, cell: Cell) -> float | None:
 
 
 def axis_title(metric: Metric) -> str:
-    """Name an axis of `axis_value`: `peak memory, MiB`."""
+    """Return the title of a chart's axis for this metric, with the unit of `axis_value`: `peak memory, MiB`."""
     return ", ".join(filter(None, (metric.title, "MiB" if metric.reads == "memory" else metric.unit)))

@@ -1,11 +1,12 @@
-"""Netron's viewer from its PyPI wheel, with everything that calls out taken away.
+"""Netron's viewer from its PyPI wheel, without the parts that contact other servers.
 
-The wheel is left as it is. Served are only the modules that draw ONNX models; its own host (`browser.js`, which asks
-ipinfo.io for a country and sends telemetry to Google), its start script and its page are not. The frame is the wheel's
-page without scripts and links, driven by `static/dashboard/netron/host.js`. docs/comparing.md says more.
+The installed wheel is not changed. The farm serves only the modules that draw ONNX models. It does not serve Netron's
+own host (`browser.js`, which asks ipinfo.io for a country and sends telemetry to Google), start script or page. The
+frame shows the wheel's page without scripts and links, and `static/dashboard/netron/host.js` drives it.
+docs/comparing.md says more.
 
-All of it comes from addresses of its own and not from the static files: a sandboxed frame is a stranger to its own
-server and loads modules only from answers that allow every origin, which whoever serves static files may not say.
+These files have their own addresses and are no static files. A sandboxed frame has an opaque origin, so it loads
+modules only from responses that allow every origin, and a server of static files may not send that header.
 """
 
 import gzip
@@ -18,7 +19,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-# the viewer, what it imports before it knows the format, and ONNX
+# the viewer, the modules that it imports before it knows the format, and the modules for ONNX
 SERVED = frozenset(
     f"{name}.js"
     for name in (
@@ -26,16 +27,16 @@ SERVED = frozenset(
         *("flatbuffers", "flexbuffers", "hdf5", "python", "onnx", "onnx-proto", "onnx-schema"),
     )
 ) | {"grapher.css"}
-# the farm's own, beside them under the same addresses
+# the farm's own files, which are served under the same addresses
 OWN = frozenset({"host.js", "netron.css"})
 OWN_FOLDER = Path(__file__).parent / "static" / "dashboard" / "netron"
-# scripts of the page, its policy and icons, and whatever names another host
+# the parts of Netron's page: scripts and links to other hosts are removed, style and body are kept
 SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
 STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 BODY = re.compile(r"<body\b[^>]*>(.*)</body>", re.DOTALL)
 LINK = re.compile(r'\s(?:href="(?:https?:|javascript:)[^"]*"|target="[^"]*")')
 
-# the sandbox gives the frame an origin of its own: no cookies, no storage, no way to the page around it or to a server
+# the sandbox gives the frame an opaque origin: it has no cookies or storage, and reaches neither the page nor a server
 FRAME_POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -53,7 +54,7 @@ FRAME_POLICY = "; ".join(
 
 @dataclass(frozen=True)
 class Skeleton:
-    """What the frame shows before a model comes: the style and the elements of Netron's own page."""
+    """The style and the elements of Netron's own page, which the frame shows before it gets a model."""
 
     style: str
     body: str
@@ -61,7 +62,7 @@ class Skeleton:
 
 @dataclass(frozen=True)
 class Part:
-    """A file of the frame: gzipped content, media type, and the digest of the content."""
+    """A file of the frame. `packed`: its gzipped content; `kind`: its media type; `digest`: of its content."""
 
     packed: bytes
     kind: str
@@ -70,14 +71,13 @@ class Part:
 
 @cache
 def folder() -> Path | None:
-    """Find the folder of the installed package; None where it is not installed."""
     spec = find_spec("netron")
     return Path(spec.origin).parent if spec and spec.origin else None
 
 
 @cache
 def skeleton() -> Skeleton | None:
-    """Read Netron's page without its scripts and links; None where it is not installed."""
+    """Read Netron's page without its scripts and external links; None where Netron is not installed."""
     where = folder()
     if where is None:
         return None
@@ -88,8 +88,8 @@ def skeleton() -> Skeleton | None:
 
 @cache
 def operators() -> bytes:
-    """Read Netron's description of ONNX's operators as gzipped JSON, without their long examples; an empty list
-    where Netron is not installed."""
+    """Read Netron's description of ONNX's operators as gzipped JSON, without the long examples. The JSON is an empty
+    list where Netron is not installed."""
     where = folder()
     if where is None:
         return gzip.compress(b"[]")
@@ -110,7 +110,7 @@ def part(name: str) -> Part | None:
     if where is None or name not in SERVED | OWN:
         return None
     content = ((OWN_FOLDER if name in OWN else where) / name).read_bytes()
-    # changes with the release and with the farm
+    # the digest changes with each release of Netron and of the farm, so browsers load the file again
     digest = hashlib.sha256(content).hexdigest()[:16]
     kind = "text/css" if name.endswith(".css") else "text/javascript"
     return Part(packed=gzip.compress(content, mtime=0), kind=f"{kind}; charset=utf-8", digest=digest)

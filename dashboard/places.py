@@ -1,8 +1,8 @@
-"""The place in the documents that each page's *?* opens."""
+"""The section of the documents that the *?* of each page opens."""
 
 from dashboard import documents
 
-# the words of an address without its numbers → a document and a heading in it; longer ones before what they begin with
+# maps the words of an address without its numbers to a document and a heading in it; the longest match counts
 PLACES = {
     "": (documents.FIRST, ""),
     "alerts": ("watch", "an-alert"),
@@ -34,8 +34,8 @@ PLACES = {
 
 
 def place_of(path: str) -> str:
-    """Return the address of the document that explains the page at that path; the index of documents where nothing
-    is said of it."""
+    """Return the address of the document that explains the page at this path; the index of documents where none
+    does."""
     words = [word for word in path.split("/") if word and not word.isdigit()]
     beginnings = ("/".join(words[:size]) for size in range(len(words), -1, -1))
     name, anchor = next(PLACES[beginning] for beginning in beginnings if beginning in PLACES)

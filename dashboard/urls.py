@@ -1,4 +1,4 @@
-"""Addresses of the pages."""
+"""The addresses of the pages. A fixed address stands before a pattern that would also match it."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Task accuracy in tables: the value with its interval, the difference to FP32, and what ran in float."""
+"""Task accuracy in tables: the value with its interval, the difference to the upload, and the operators in float."""
 
 from collections.abc import Callable, Sequence
 from math import inf
@@ -19,8 +19,9 @@ from farm.rules.wording import numbers
 
 
 class Weight(NamedTuple):
-    """A third quantity beside latency and accuracy, of which less is better. `heading` and `note`: of its column;
-    `larger`: what a larger point in the chart means; `step`: a smaller difference counts as none."""
+    """A third quantity for charts of latency and accuracy, of which less is better. `heading` and `note`: of its
+    column; `larger`: what a larger point in the chart means; `step`: smaller differences count as none, so cells are
+    compared by `count_steps`, their whole number of steps, which is infinite where the quantity was not measured."""
 
     heading: str
     note: str
@@ -48,7 +49,7 @@ PEAK_MEMORY = Weight(
 
 
 def format_value(accuracy: Accuracy) -> str:
-    """Write the value of an accuracy: `98.1 %`, or three digits where the metric is no share."""
+    """Write the value of an accuracy: `98.1 %`, or a plain number where the metric is not a share."""
     return accuracy_metrics.metric_of(accuracy).format_value(accuracy.value)
 
 
@@ -65,8 +66,8 @@ def accuracy_entry(cell: Cell) -> Entry:
 
 
 def difference_entry(cell: Cell) -> Entry:
-    """Make the table entry of the difference to FP32, with `worse` behind it where the loss is significant; empty
-    where it is not known."""
+    """Make the table entry of the difference to the upload, followed by `worse` where the loss is significant; empty
+    where the cell was not judged."""
     if cell.accuracy is None:
         return Entry()
     words = accuracy_metrics.metric_of(cell.accuracy).format_difference(cell.accuracy)
@@ -76,8 +77,8 @@ def difference_entry(cell: Cell) -> Entry:
 def make_table(
     cells: Sequence[Cell], front: frozenset[str], address: Address, times: Times = BY_CLOCK, weight: Weight = MODEL_SIZE
 ) -> Table:
-    """Make the table of cells that were judged on labelled data, lowest latency first. `front`: the ids of the cells
-    on the Pareto front; `times`: which kind of time is shown; `weight`: the third quantity."""
+    """Make the table of these cells, the lowest latency first. `front`: the ids of the cells on the Pareto front;
+    `times`: the kind of time that is shown; `weight`: the third quantity."""
     along = axes.varying_axes(cells)
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(along, address, only="the model"),
@@ -103,7 +104,7 @@ def make_table(
 
 def describe_float_operators(cell: Cell) -> str:
     """Say which operators of a quantised cell ran in float, from its trace: “2 of 3 Conv stayed FP32, 62 % of the
-    time.” Where none did, say which ran quantised; empty for other precisions and without a trace."""
+    time.” Where none did, say which ran quantised. Empty for other precisions and without a trace."""
     if not recipes.is_quantised(cell.precision) or not cell.operators:
         return ""
     families = quantisation.find_float_operators(cell.operators)

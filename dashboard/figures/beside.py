@@ -1,4 +1,5 @@
-"""One metric of the compared cells as bars, and of the matched cells of whole runs as a point a run."""
+"""Charts of the compare page: one metric of the compared cells as bars, and of matched cells as a point for each
+run."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,13 +15,13 @@ from farm.rules.wording import numbers
 
 NAME = "beside"
 MAX_ROWS = 24
-# from a run's number and a cell's id to its page
+# maps a run's number and a cell's id to the address of the cell's page
 RunAddress = Callable[[int, str], str]
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A compared cell: its name, its page, and the change that is written beside its bar."""
+    """A compared cell. `href`: its page; `change`: its change against the base, in words, which labels the bar."""
 
     name: str
     cell: Cell
@@ -34,7 +35,8 @@ def drawable_metrics(cells: Sequence[Cell]) -> list[Metric]:
 
 
 def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
-    """Draw the cells as bars from zero, the base first. Cells without a figure are named in the summary."""
+    """Draw the cells as bars from zero, the base first. Cells without a figure have no bar and are named in the
+    summary; without any figure the chart is empty and says so."""
     columns = (
         Column[Bar]("Cell", lambda bar: Entry(bar.name, href=bar.href)),
         Number[Bar](metric.title, lambda bar: Entry(metric_with_unit(metric, bar.cell, has_interval=True))),
@@ -85,7 +87,7 @@ def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
 
 
 def write_finding(metric: Metric, drawn: Sequence[Bar], values: Sequence[float]) -> str:
-    """Say between which figures the cells lie, and which cells those are. It is no verdict, which stands above the
+    """Name the smallest and the largest figure with their cells. This gives no verdict; the page shows that above the
     chart."""
     low, high = (drawn[values.index(pick(values))] for pick in (min, max))
     if min(values) == max(values):
@@ -105,15 +107,15 @@ def _write_summary(metric: Metric, bars: Sequence[Bar], drawn: Sequence[Bar]) ->
 
 @dataclass(frozen=True)
 class Matched:
-    """A place of the matrix, and its cell in each run; None where a run has no such cell."""
+    """A set of settings, and the cell with these settings in each run; None where a run has no such cell."""
 
     name: str
     cells: Sequence[Cell | None]
 
 
 def draw_runs(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], address: RunAddress) -> Figure:
-    """Draw a point for each run in the first MAX_ROWS rows that have a figure; without any the figure is empty. The
-    table has all rows."""
+    """Draw a point for each run in the first MAX_ROWS rows that have a figure. Where no row has one the chart is empty
+    and says so. The table has all rows."""
     name = Column[Matched]("Cell", lambda row: Entry(row.name))
     columns = (name, *(_make_run_column(metric, place, run) for place, run in enumerate(runs)))
     table = Table.of(NAME, f"{title(metric)} of each cell", columns, rows)
@@ -145,7 +147,8 @@ def draw_runs(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], addr
 
 
 def _choose_colours(runs: Sequence[int], rows: Sequence[Matched]) -> list[str]:
-    """Choose a run's colour: that of its release where every run has a release of its own, else one for each run."""
+    """Choose the runs' colours: the colour of its release where every run measured another release, else any colours
+    that differ."""
     releases = [{c.runtime for row in rows if (c := row.cells[place]) is not None} for place in range(len(runs))]
     own = [next(iter(names)) for names in releases if len(names) == 1]
     if len(set(own)) == len(runs):

@@ -1,4 +1,4 @@
-"""A bar for each cell: its cold start part by part, its peak memory, its share of time by execution provider."""
+"""Charts with a bar for each cell: its cold start in parts, its peak memory, or its time by execution provider."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,13 +15,13 @@ from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import MIB
 
 COLD_START, MEMORY, PROVIDERS = "cold-start", "memory", "providers"
-# between the parts of a bar
+# the edge between the parts of a bar
 EDGE: theme.Json = {"color": "@paper", "width": 1}
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of every bar. `of`: how long it is."""
+    """A part of every bar. `of`: returns the length of the part for a cell, in ms."""
 
     name: str
     colour: str
@@ -30,7 +30,7 @@ class Part:
 
 @dataclass(frozen=True)
 class CellBars:
-    """What the bars of these cells have in common. `address`: None on the page of the only one."""
+    """The names and links of the bars of these cells. `address`: links a cell by its id; None on a cell's own page."""
 
     cells: Sequence[Cell]
     address: Address | None
@@ -43,8 +43,7 @@ class CellBars:
         return [axes.name_of(cell, self.along) for cell in cells]
 
     def stacked(self, parts: Sequence[Part], shown: Sequence[Cell]) -> list[theme.Json]:
-        """Make a series for each part, in ms, for the cells that are shown; in their bars the parts follow one
-        another."""
+        """Make a series for each part, in ms, with a value for each cell in `shown`. Stacked, they form the bars."""
         return [
             traces.make_bars(
                 [float(f"{part.of(cell):.4g}") for cell in shown],
@@ -75,9 +74,9 @@ START = (
 
 
 def draw_cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
-    """Draw what a fresh process takes before its first answer: import, session creation, first inference. Of many
-    cells it shows the fastest, the slowest and some between; A/A twins are left out, and without a cell the figure
-    is empty."""
+    """Draw the time of a fresh process until its first answer: import, session creation, first inference. At most
+    MAX_BARS cells have a bar, among them the fastest and the slowest. A/A twins and cells without these times are left
+    out; without any cell the chart is empty and says so."""
     times = Times.of(cells, comparisons)
     known = [cell for cell in cells if cell.twin_of is None and None not in (cell.session_ms, cell.first_ms)]
     bars = CellBars([times.with_compared_time(cell) for cell in known], address)
@@ -117,8 +116,8 @@ def draw_cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequen
 
 
 def draw_memory(cells: Sequence[Cell], address: Address) -> Figure:
-    """Draw the peak memory of each cell's process. Of many cells it shows the least, the most and some between; A/A
-    twins are left out, and without a cell the figure is empty."""
+    """Draw the peak memory of each cell's process. At most MAX_BARS cells have a bar, among them those with least and
+    most. A/A twins and cells without a figure are left out; without any cell the chart is empty and says so."""
     known = [cell for cell in cells if cell.twin_of is None and cell.peak_memory_bytes]
     bars = CellBars(known, address)
     table = _make_table(
@@ -166,8 +165,8 @@ def draw_memory(cells: Sequence[Cell], address: Address) -> Figure:
 
 
 def draw_providers(cells: Sequence[Cell], address: Address) -> Figure:
-    """Draw a stacked bar of time shares by provider for every traced cell but A/A twins; without one the figure is
-    empty."""
+    """Draw a stacked bar of time shares by provider for every traced cell except A/A twins. Without any traced cell the
+    chart is empty and says so."""
     traced = [cell for cell in cells if cell.providers and cell.twin_of is None]
     bars = CellBars(traced, address)
     table = Table.of(
@@ -212,7 +211,7 @@ def _make_table(bars: CellBars, name: str, caption: str, *own: Column[Cell]) -> 
 
 
 def _write_placement_finding(bars: CellBars) -> str:
-    """Say whether any cell spends time on a provider other than the requested one, and which the most."""
+    """Name the cell that spends most time on other providers than the requested one, or say that none does."""
     shares = [sum(part.time_share for part in cell.providers if part.name != cell.provider) for cell in bars.cells]
     elsewhere, worst = max(zip(shares, bars.cells, strict=True), key=lambda pair: pair[0])
     if not elsewhere:

@@ -1,4 +1,4 @@
-"""A chart with a line for each cell, named by what differs between the cells, with a link from every point."""
+"""Charts with a line for each cell. Lines are named by the settings that differ, and points link to their cell."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,8 @@ class Placed(Generic[Row]):
 
 @dataclass(frozen=True)
 class Curve(Generic[Row]):
-    """What is drawn of each cell: its rows, the x and y of each row, and the columns of the table."""
+    """How a cell's data become a line: `rows_of` returns its rows, `x` and `y` the place of a row. `columns`: of the
+    chart's table; `hover`: Plotly's template of the text on hover."""
 
     name: str
     caption: str
@@ -38,7 +39,8 @@ class Curve(Generic[Row]):
 
 @dataclass(frozen=True)
 class CellLines:
-    """The lines of these cells. `address`: links a cell by its id; None on the page of a single cell."""
+    """The lines of these cells. `address`: links a cell by its id; None on a cell's own page. `columns` puts a column
+    with the cell's name first, unless there is only one cell."""
 
     cells: Sequence[Cell]
     address: Address | None = None
@@ -62,8 +64,8 @@ class CellLines:
         note: str = "",
         **layout: object,
     ) -> Figure:
-        """Draw a line for each cell, with a table of all their rows and, for several cells, a key. `layout`: further
-        attributes of Plotly's layout."""
+        """Draw a line for each cell, with a table of all rows and, for several cells, a key. `height`: in pixels;
+        `layout`: further attributes of Plotly's layout."""
         return Figure(
             name=curve.name,
             title=title,
@@ -89,8 +91,8 @@ class CellLines:
         dash: str = "",
         **more: object,
     ) -> theme.Json:
-        """Draw the line of a cell with its points, grey from the eighth cell on. `name`: replaces the cell's name in
-        the key; `more`: further attributes of Plotly's trace."""
+        """Draw the line of a cell with its points. Lines from the eighth cell on are grey. `name`: replaces the cell's
+        name in the key; `more`: further attributes of Plotly's trace."""
         colour = self._colour_of(cell) if self.cells.index(cell) < theme.SLOTS else colours.GREY
         heights = [*y]
         return traces.make_line(

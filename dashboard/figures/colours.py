@@ -12,7 +12,7 @@ from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.provider_table import CPU, PROVIDERS
 from farm.rules.wording import titles
 
-# of grey things, which are drawn all the same
+# the colour of everything that has no colour of its own
 GREY = OTHER
 _PRECISIONS: Mapping[str, int] = {
     "fp32": 1,
@@ -28,13 +28,13 @@ _OPERATORS: Mapping[str, int] = {
     "SkipLayerNormalization": 3, "BatchNormalization": 3, "Softmax": 4, "Attention": 4, "BiasSoftmax": 4, "Add": 5,
     "BiasGelu": 6, "Gelu": 6, "FastGelu": 6, "Relu": 6, "Transpose": 7, "Reshape": 7, "Gather": 7,
 }  # fmt: skip
-# what gets the colour where cells differ in several ways
+# the axis that decides the colour where cells differ along several, the first before the others
 _LEADING = ("runtime", "provider", "precision")
 
 
 def runtime_slot(runtime: Runtime) -> int:
-    """Return the number of a runtime's series colour, 1 to 7. Neighbouring minor versions, and the first patches of
-    one version, get different ones; releases further apart may share one."""
+    """Return the number of a runtime's series colour, 1 to SLOTS. Neighbouring minor versions, and the first patches of
+    a version, have different colours; releases further apart may share a colour."""
     release = release_order(runtime.version)
     own = 0 if runtime.distribution == "onnxruntime" else crc32(runtime.distribution.encode()) % SLOTS
     return (3 * release.minor + 2 * release.micro + 4 + own) % SLOTS + 1
@@ -45,15 +45,15 @@ def runtime_colour(runtime: Runtime) -> str:
 
 
 def runtime_mark(runtime: Runtime) -> str:
-    """Return the name of the shape of a runtime's points. Releases that share a colour nearly always have different
-    shapes."""
+    """Return Plotly's name of the shape of a runtime's points. Releases that share a colour nearly always have
+    different shapes."""
     release = release_order(runtime.version)
     return MARKS[(release.minor + release.micro + 1) % len(MARKS)]
 
 
 def provider_colour(name: str) -> str:
-    """Return the colour of a provider, known or from a plug-in. The CPU, on which everything else falls back, is
-    grey."""
+    """Return the colour of a provider, also of an unknown one from a plug-in. The CPU provider is grey, because every
+    other provider falls back on it."""
     if name == CPU.name:
         return GREY
     entry = providers.find(name)
@@ -65,7 +65,8 @@ def precision_colour(name: str) -> str:
 
 
 def assign_operator_colours(types: Sequence[str]) -> dict[str, str]:
-    """Give each of the first seven operator types a different colour, by its name; further types are left out."""
+    """Give each of the first SLOTS operator types a different colour, which mostly depends on the name alone. Further
+    types are left out."""
     given: dict[str, int] = {}
     for name in types[:SLOTS]:
         own = _OPERATORS.get(name) or _hash_to_slot(name)
@@ -75,8 +76,8 @@ def assign_operator_colours(types: Sequence[str]) -> dict[str, str]:
 
 
 def choose_cell_colour(cells: Iterable[Cell]) -> Callable[[Cell], str]:
-    """Choose the axis by which cells are coloured, the first of runtime, provider and precision on which they differ,
-    else the runtime. Returns the function from a cell to its colour."""
+    """Return the function that returns a cell's colour. Cells are coloured by the first of runtime, provider and
+    precision in which these cells differ, else by runtime."""
     known = {axis.name for axis in axes.varying_axes(cells)}
     leading = next((name for name in _LEADING if name in known), "runtime")
     by_name: Mapping[str, Callable[[Cell], str]] = {
@@ -98,8 +99,9 @@ def cell_mark(cell: Cell) -> str:
 
 
 def assign_name_colours(names: Sequence[str]) -> list[str]:
-    """Choose the colours of lines, in their order: those of the precisions or providers where all names are such, else
-    a different colour for each of the first seven and grey for the others."""
+    """Choose the colours of lines, in their order. Where all names are precisions, or all are providers, and there are
+    at most SLOTS different ones, they have the usual colours of these. Otherwise the first SLOTS lines have different
+    colours and the others are grey."""
     if len(set(names)) == len(names) <= SLOTS:
         if all(name in _PRECISIONS for name in names):
             return [precision_colour(name) for name in names]

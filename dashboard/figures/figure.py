@@ -1,7 +1,7 @@
 """A figure: a finding as its title, a summary for people who cannot see it, the drawing, its key and its table.
 
-The key is HTML above the chart, so that it never lies over data. Long lines are thinned to fewer points, many bars to
-fewer, and long names are shortened; the extremes are kept.
+The key is HTML above the chart, so that it never covers data. Long lines are thinned to fewer points and many bars to
+fewer bars, but the extremes are kept. Long names are shortened.
 """
 
 import json
@@ -25,8 +25,8 @@ from farm.rules.wording.vocabulary import STATES, WRONG
 
 @dataclass(frozen=True)
 class Series:
-    """A series in the key of a figure. `shape`: the SVG path of its mark; `dashes`: of its line, empty for a solid
-    line, None where no line is drawn."""
+    """A series in the key of a figure. `colour`: a property of the stylesheet, without `--`; `shape`: the SVG path of
+    its mark; `dashes`: the dash pattern of its line, empty for a solid line, None where no line is drawn."""
 
     name: str
     colour: str
@@ -40,7 +40,7 @@ class Series:
 
 
 def list_series(data: Iterable[Json], layout: Json) -> list[Series]:
-    """List the named series of a figure for its key, in the order of the legend; empty where the layout shows none."""
+    """List the named series of a figure for its key, in the order of the legend; empty where the layout hides it."""
     if not layout.get("showlegend"):
         return []
     made = [_make_series(trace) for trace in data if trace.get("name") and trace.get("showlegend", True)]
@@ -62,14 +62,14 @@ def _make_series(trace: Json) -> Series:
     )
 
 
-# from a cell's id to its page
+# maps a cell's id to the address of its page
 Address = Callable[[str], str]
 RUNTIME: Column[Cell] = Column("Runtime", lambda cell: Entry(titles.runtime(cell.runtime), is_name=True))
 
 
 def p50_column(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
-    """Make the column of p50 in ms, headed by the kind of time; where that differs between the cells, processor time is
-    marked. Each row must have its compared time in place of p50 already."""
+    """Make the column of p50 in ms, with the kind of time as its heading. Where the cells show different kinds,
+    processor time is marked. The rows must come from `times.with_compared_time`, so that p50 is the time to show."""
     title = times.title(cells)
     return Number(
         f"{title}, ms", lambda cell: latency_entry(cell, is_marked=cell.id in times.by_processor and title != PROCESSOR)
@@ -77,8 +77,8 @@ def p50_column(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
 
 
 def time_column(times: Times, cells: Sequence[Cell], text: str, name: str, *, note: str) -> Column[Cell]:
-    """Make the column of another time in ms. `text`: its heading; `name`: of the metric. Where cells show different
-    kinds of time, processor time is marked."""
+    """Make the column of another time in ms. `text`: its heading; `name`: the name of the metric. Where the cells show
+    different kinds of time, processor time is marked."""
     metric, title = BY_NAME[name], times.heading(text, name, cells)
 
     def entry(cell: Cell) -> Entry:
@@ -97,13 +97,13 @@ def _is_marked(times: Times, name: str, cell: Cell, title: str) -> bool:
 
 
 def items_entry(cell: Cell, *, is_marked: bool) -> Entry:
-    """Make the entry of the items per second. `is_marked`: it says that they are of processor time."""
+    """Make the entry of items per second. `is_marked`: the entry says that they are of processor time."""
     return Entry(format_items_per_s(cell), cell.throughput, soft="CPU time" if is_marked else "")
 
 
 def latency_entry(cell: Cell, *, is_marked: bool, has_interval: bool = False) -> Entry:
-    """Make the entry of a cell's p50 in ms. `is_marked`: it says that it is processor time; `has_interval`: half of the
-    interval stands behind it."""
+    """Make the entry of a cell's p50 in ms. `is_marked`: the entry says that it is processor time; `has_interval`: half
+    of the interval follows, `± 0.002`."""
     interval = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms) if has_interval else ""
     soft = ", ".join(filter(None, (interval, "CPU time" if is_marked else "")))
     return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, soft=soft)
@@ -120,8 +120,12 @@ HALF_WIDTH: Column[Cell] = Number(
 
 @dataclass(frozen=True)
 class Figure:
-    """`data` and `layout`: Plotly's, with colours as tokens of the stylesheet; `empty`: why there is no data, else
-    empty; `note`: how to read the chart, below it; `zooms`: the reader can zoom in along x.
+    """A chart with its texts and its table. `title`: the finding; `summary`: for people who cannot see the chart;
+    `data` and `layout`: Plotly's, with colours as tokens of the stylesheet such as `@ink`; `empty`: why there is no
+    chart, else empty; `note`: how to read the chart, shown below it; `zooms`: the reader can zoom in along x.
+
+    `key`: the named series, empty for a chart without a key. `greys`: the grey series of a key with more than SLOTS
+    series, which the page folds together; empty for a shorter key.
     """
 
     name: str
@@ -136,7 +140,6 @@ class Figure:
 
     @property
     def key(self) -> list[Series]:
-        """List the named series of the key; empty for a figure without a key."""
         return list_series(self.data, self.layout)
 
     @property
@@ -149,7 +152,7 @@ class Figure:
 
     @property
     def picture(self) -> str:
-        """Draw the content of the SVG that is shown before Plotly draws, as safe HTML, without the svg element."""
+        """Draw the inside of the SVG element that the page shows until Plotly draws, as safe HTML."""
         return draw_svg(self.name, self.data, self._frame)
 
     @property
@@ -169,9 +172,9 @@ class Figure:
 
     @property
     def json(self) -> str:
-        """Write the data of the page's script as JSON that is safe inside a script element: Plotly's data and layout;
-        `names`: the labels of points in a wide and in a narrow window; `rows`: the names that stand `up` pixels above
-        their rows in a narrow window."""
+        """Write the data for the page's script as JSON that is safe inside a script element. It has Plotly's data and
+        layout; `names`, the labels of points in a wide and in a narrow window; and `rows`, the names of rows, which a
+        narrow window shows `up` pixels above their rows."""
         drawn = self._frame
         names = [
             {
@@ -186,7 +189,6 @@ class Figure:
 
 
 def script_json(content: object) -> str:
-    """Write JSON that is safe inside a script element."""
     text = json.dumps(content, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -196,8 +198,8 @@ def empty_figure(name: str, sentence: str, table: Table) -> Figure:
 
 
 def name_column(along: Sequence[axes.Axis], address: Address, *, only: str = "") -> Column[Cell]:
-    """Make the column that names cells along these axes, with a link. Without axes the name is `only`, or the runtime
-    where that is empty. Wrong outputs are marked."""
+    """Make the column that names cells by their settings along these axes, with a link. Without axes every name is
+    `only`, or where that is empty the cell's default name. Cells with wrong outputs are marked."""
 
     def entry(cell: Cell) -> Entry:
         text = axes.name_of(cell, along) if along or not only else only
@@ -207,7 +209,7 @@ def name_column(along: Sequence[axes.Axis], address: Address, *, only: str = "")
 
 
 def select_right_cells(cells: Sequence[Cell]) -> Sequence[Cell]:
-    """Select the cells without wrong outputs, which a title may call the best; all cells where there are none."""
+    """Select the cells without wrong outputs, one of which a title may call the best. All cells where all are wrong."""
     return [cell for cell in cells if not is_wrong(cell)] or cells
 
 
@@ -219,16 +221,17 @@ MAX_BARS = 40
 
 
 def choose_bars(cells: Sequence[Cell], value: Callable[[Cell], float]) -> tuple[list[Cell], str]:
-    """Choose the cells that get a bar, at most MAX_BARS at even steps of their rank by `value`, and say in a sentence
-    with a leading space how many others there are; empty where there are none."""
+    """Choose the cells that get a bar, in the order given: at most MAX_BARS, at even steps of their rank by `value`.
+    The second value is a sentence with a leading space that says how many cells have no bar, empty where all have
+    one."""
     shown = [cells[place] for place in spread_places([value(cell) for cell in cells], most=MAX_BARS)]
     left = len(cells) - len(shown)
     return shown, f" {numbers.counted(left, 'cell')} between them are in the table only." if left else ""
 
 
 def thin_places(values: Sequence[float], *, most: int) -> list[int]:
-    """Choose at most `most` (≥ 4) indexes of values, in order: the first, the last, and of each of equally long windows
-    the lowest and the highest. All indexes where there are no more."""
+    """Choose at most `most` (≥ 4) indexes of values, ascending: the first, the last, and the lowest and highest value
+    of each of several windows of equal length. All indexes where there are at most `most`."""
     count = len(values)
     if count <= most:
         return list(range(count))
@@ -242,8 +245,8 @@ def thin_places(values: Sequence[float], *, most: int) -> list[int]:
 
 
 def spread_places(values: Sequence[float], *, most: int) -> list[int]:
-    """Choose at most `most` (≥ 2) indexes of values, in order: the lowest, the highest, and values at even steps of
-    rank between them. All indexes where there are no more."""
+    """Choose at most `most` (≥ 2) indexes of values, ascending: the lowest and highest value, and values at even steps
+    of rank between them. All indexes where there are at most `most`."""
     count = len(values)
     if count <= most:
         return list(range(count))
@@ -256,5 +259,6 @@ def shorten_end(name: str, *, most: int) -> str:
 
 
 def shorten_start(name: str, *, most: int) -> str:
-    """Shorten a name to `most` letters by replacing its beginning with “…”: nodes of one model differ at the end."""
+    """Shorten a name to `most` letters by replacing its beginning with “…”, because names of nodes differ at the
+    end."""
     return name if len(name) <= most else f"…{name[-most + 1 :]}"

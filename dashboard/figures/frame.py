@@ -1,4 +1,4 @@
-"""Where the axes of a figure put a value, and how much room its words take, for the server's drawing and the page's
+"""The position of values on a figure's axes, and the room for its words, for the server's drawing and the page's
 script."""
 
 from collections.abc import Iterable, Sequence
@@ -10,32 +10,32 @@ from math import log10
 from dashboard.figures import scales
 from dashboard.figures.theme import Json
 
-# of the words of a drawing, in pixels
+# in pixels: the width of a letter, the height of a line, and the room above the chart, for ticks and for a title
 PER_LETTER, LINE = 6.6, 16
 TOP, TICKS, TITLE = 8, 22, 26
-# the width of a drawing without its margins, on a page and on a phone
+# the width of a drawing without its margins, in pixels, in a wide window and on a phone
 WIDE, NARROW = 520, 280
 MAX_NAME = 54
 
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis. `axis`: Plotly's; `names`: the values of a category axis, in their order, else empty."""
+    """An axis. `axis`: Plotly's attributes of it; `names`: the values of a category axis in their order, else empty."""
 
     axis: Json
     names: Sequence[str]
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """Return the two ends of the axis, from left or from below: exponents of ten of a logarithmic axis, seconds of
-        a time axis, numbers of categories. The first is the larger one on a reversed axis."""
+        """Return the two ends of the axis, the left or lower one first, which on a reversed axis is the larger. They
+        are exponents of ten on a logarithmic axis, seconds on a time axis, and numbers of categories."""
         low, high = self.axis.get("range") or [-0.5, len(self.names) - 0.5]
         if self.axis.get("autorange") == "reversed":
             low, high = high, low
         return (_parse_moment(low), _parse_moment(high)) if isinstance(low, str) else (low, high)
 
     def at(self, value: object) -> float | None:
-        """Return the position of a value on the axis, from 0 to 1; None where it lies outside or is no value of it."""
+        """Return the position of a value from 0 to 1; None where it is outside the axis or cannot be on it."""
         number = self._number(value)
         if number is None:
             return None
@@ -43,7 +43,7 @@ class Scale:
         return self.within(value) if -1e-6 <= place <= 1 + 1e-6 else None
 
     def within(self, value: object) -> float:
-        """Return the position of a value from 0 to 1, cut at the ends of the axis; 0 where it is no value of it."""
+        """Return the position of a value from 0 to 1, cut at the ends; 0 where the value cannot be on the axis."""
         number = self._number(value)
         return 0.0 if number is None else min(1.0, max(0.0, self._place(number)))
 
@@ -67,8 +67,8 @@ class Scale:
 
     @cached_property
     def ticks(self) -> list[tuple[float, str]]:
-        """List the ticks on the axis, each as its position from 0 to 1 and its text; a category axis has one for each
-        name."""
+        """List the ticks, each with its position from 0 to 1 and its text. Ticks outside the axis are left out. A
+        category axis has a tick for each name."""
         steps = () if self.names else self.axis.get("tickvals") or scales.list_round_numbers(*self.ends)
         texts = self.names or self.axis.get("ticktext") or scales.format_ticks(steps)
         placed = [(self.at(value), str(text)) for value, text in zip(self.names or steps, texts, strict=True)]
@@ -84,15 +84,18 @@ def _parse_moment(text: str) -> float:
 
 
 def text_width(text: str) -> float:
-    """Estimate the width of a text in pixels; of several lines the widest."""
+    """Estimate the width of a text in pixels. Where it has several lines (`<br>`), the widest counts."""
     return PER_LETTER * max(map(len, text.split("<br>")))
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The axes of a figure, with the sizes of its rows, bars and margins in pixels. `groups`: the number of bars side
-    by side in a row, 0 where there are only points; `rows`: their names, the first at the top, empty where y has
-    values.
+    """The axes of a figure, with the sizes of its rows, bars and margins in pixels.
+
+    `groups`: the number of bars side by side in a row, 0 where there are only points; `rows`: the names of rows, the
+    first at the top, empty where y has values; `foot` and `left`: the room for ticks and titles below and left of the
+    chart; `drawn`: the height of the chart without them; `narrow_row`, `narrow_height`: of a row and of the whole
+    figure in a narrow window, where names stand above their rows.
     """
 
     layout: Json
@@ -120,7 +123,7 @@ class Frame:
 
     @property
     def thickness(self) -> float:
-        """Return the height of all bars of a row together, in pixels, or of its points."""
+        """Return the height of all bars of a row together in pixels, or the height of its points."""
         row = self.drawn / abs(self.y.ends[1] - self.y.ends[0])
         return row * (1 - self.layout.get("bargap", 0.2)) if self.groups else 12.0
 

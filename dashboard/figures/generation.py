@@ -1,4 +1,4 @@
-"""Cells that generate: where a generation's time goes, the first token over the prompt, the next ones over position."""
+"""Charts of cells that generate: the parts of a generation's time, time to the first token, and time per token."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,8 +23,8 @@ def list_token_phases(cell: Cell) -> list[CellPhase]:
 
 
 def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
-    """Draw a bar for each cell, at most MAX_BARS: the time of a generation for the prompt, for the tokens, and
-    outside the graph. `address`: None on the page of the only cell."""
+    """Draw a bar for each cell, at most MAX_BARS: the time of a generation for the prompt, for the tokens, and outside
+    the graph. There must be a cell. `address`: None on a cell's own page."""
     bars, times = CellBars(cells, address), times.with_same_clock(cells)
     known = {cell.id: make_generation(cell, times) for cell in cells}
     parts = (
@@ -76,8 +76,8 @@ def _make_entry(of: Callable[[Cell], float]) -> Callable[[Cell], Entry]:
 
 
 def draw_prompts(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
-    """Draw the time to the first token over the length of the prompt, a line for cells that differ in nothing but
-    the scenario. There must be a cell, and all must generate."""
+    """Draw the time to the first token over the length of the prompt. Cells that differ only in their scenario share a
+    line. There must be a cell, and all must generate."""
     ordered, times = sorted(cells, key=_prompt_tokens), times.with_same_clock(cells)
     along = [axis for axis in axes.varying_axes(ordered) if axis.name != "scenario"]
     alike: dict[str, list[Cell]] = {}
@@ -129,8 +129,9 @@ def differ_in_prompts(cells: Sequence[Cell]) -> bool:
 
 
 def draw_tokens(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
-    """Draw the time per token, by the clock, over the tokens before it, a line for each cell. At least one must have
-    token phases (see list_token_phases)."""
+    """Draw the time per token over the number of tokens before it, always by the clock, with a line for each cell. At
+    least one cell must have token phases (see list_token_phases). `times`: decides only whether texts say “by the
+    clock”."""
     lines, by = CellLines(cells, address), " by the clock" if times.by_processor else ""
     phases = [placed.row for placed in lines.rows(list_token_phases)]
     each_ms = [_tpot_ms(phase) for phase in phases]

@@ -1,5 +1,5 @@
-"""Labels of points in a chart, placed so that none overlaps another: above its point, else below or beside it, and left
-out where nothing is free."""
+"""Labels of points in a chart, placed so that none overlaps another label or a point. A label stands above its point,
+else below, right or left of it, and is left out where none of these is free."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,9 +7,9 @@ from typing import NamedTuple
 from dashboard.figures.frame import LINE, Frame, text_width
 from dashboard.figures.theme import Json
 
-# from a point to its name
+# pixels between a point and its label
 AWAY = 6
-# Plotly's words for where a name stands, and which way that is
+# Plotly's words for the position of a label, with its direction from the point as (right, down)
 WAYS = {"top center": (0, -1), "bottom center": (0, 1), "middle right": (1, 0), "middle left": (-1, 0)}
 
 
@@ -34,16 +34,17 @@ class _Box(NamedTuple):
 
 
 def place_labels(data: Sequence[Json], frame: Frame, width: float) -> dict[int, list[Label]]:
-    """Place the labels of each series that has any, by its index in `data`, in a drawing of this width in pixels. Each
-    point has a label, which is empty where there is no room."""
+    """Place the labels of each series that has any, by the series' index in `data`, in a drawing of this width in
+    pixels. There is a label for each point, whose text is empty where there is no room. Later series are placed
+    first."""
     spots = {place: _locate(trace, frame, width) for place, trace in enumerate(data) if "text" in trace.get("mode", "")}
     taken = [_make_box(x, y, size, size) for some in spots.values() for x, y, size, _ in some]
-    # those drawn last lie above the others and are named first
+    # later series are drawn above earlier ones, so their labels are placed first
     return {place: [_find_free_place(*spot, taken, width) for spot in spots[place]] for place in reversed(spots)}
 
 
 def _locate(trace: Json, frame: Frame, width: float) -> list[tuple[float, float, float, str]]:
-    """List where points are, in pixels, how large they are, and their names."""
+    """List the position of each point in pixels, its size, and its name."""
     sizes = trace["marker"]["size"]
     each = sizes if isinstance(sizes, list) else [sizes] * len(trace["x"])
     places = zip(map(frame.x.within, trace["x"]), map(frame.y.within, trace["y"]), each, trace["text"], strict=True)

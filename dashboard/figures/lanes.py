@@ -1,4 +1,4 @@
-"""One traced inference of each of several cells, one lane below the other on one axis: before and after."""
+"""The chart of traced inferences of several cells: a lane for each cell, one below the other, on the same time axis."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from farm.rules.tracing.timeline import Span, Timeline
 from farm.rules.wording import numbers
 
 NAME = "timelines"
-# the part of a lane that is free, and how many pairs of bars are joined
+# the free part of a lane, and how many pairs of bars are joined by lines
 LANE_GAP, MAX_LINKS = 0.4, 12
 
 
@@ -35,9 +35,9 @@ COLUMNS: tuple[Column[tuple[str, Timeline]], ...] = (
 
 
 def draw_lanes(traced: Sequence[Traced], matched: Mapping[str, Matched]) -> Figure:
-    """Draw traced inferences, one lane below the other; cells without a trace are left out, and without any trace
-    the figure is empty and says why. Nodes whose time moved are coloured, and of two cells the largest changes are
-    joined by lines. `matched`: by the model's own node."""
+    """Draw traced inferences, one lane below the other. Cells without a trace are left out; without any trace the chart
+    is empty and says why. Nodes whose time changed are coloured, and between exactly two cells the longest of these are
+    joined by lines. `matched`: the group of each node of the model, by the node's name."""
     known = [
         (place, cell.name, cell.trace)
         for place, cell in enumerate(traced)
@@ -76,7 +76,7 @@ def draw_lanes(traced: Sequence[Traced], matched: Mapping[str, Matched]) -> Figu
 
 
 def _join_spans(spans: Sequence[Span], row: int, place: int, matched: Mapping[str, Matched]) -> list[Bar]:
-    """Join spans of one row that run one after another for the same nodes."""
+    """Join spans of a row that follow each other and belong to the same group of nodes."""
     found = [
         (span, next((matched[part] for part in list_beginnings(span.name) if part in matched), None))
         for span in sorted(spans, key=lambda span: span.start_us)
@@ -86,7 +86,7 @@ def _join_spans(spans: Sequence[Span], row: int, place: int, matched: Mapping[st
 
 
 def _make_bar(found: Sequence[tuple[Span, Matched | None]], row: int, place: int) -> Bar:
-    """Make a bar; that of the base, which stands first, has the sign of the first cell that moved against it."""
+    """Make a bar. A bar of the base, whose `place` is 0, has the sign of the first cell that changed against it."""
     matched = found[0][1]
     signs = matched.moved if matched is not None else ()
     sign = signs[place - 1] if place and signs else next(filter(None, signs), None)
@@ -94,7 +94,7 @@ def _make_bar(found: Sequence[tuple[Span, Matched | None]], row: int, place: int
 
 
 def _paint_bars(bars: Sequence[Bar]) -> list[tuple[str, str, list[Bar]]]:
-    """Colour what moved by its verdict, all else grey."""
+    """Group the bars by sign, each group with its name and colour; bars without a sign are grey."""
     signs = sorted({bar.sign for bar in bars if bar.sign is not None}, key=lambda sign: sign.word)
     painted = [
         (sign.word, theme.ACCENT if sign.tone == "quiet" else f"@{sign.tone}", [b for b in bars if b.sign == sign])
@@ -105,7 +105,7 @@ def _paint_bars(bars: Sequence[Bar]) -> list[tuple[str, str, list[Bar]]]:
 
 
 def _draw_links(bars: Sequence[Bar]) -> list[theme.Json]:
-    """Draw lines from what moved in the upper lane to the same nodes in the lower lane, for the longest changes."""
+    """Draw lines from the changed bars of the upper lane to the same nodes in the lower lane, for the longest bars."""
     half = (1 - LANE_GAP) / 2
     sides: dict[str, dict[int, Bar]] = {}
     for bar in bars:
@@ -136,7 +136,7 @@ def _write_summary(traced: Sequence[Traced], drawn: Sequence[Bar]) -> str:
 
 
 def _cell_row_name(name: str, lane: int, depth: int) -> str:
-    """A cell's threads and depths stand below it."""
+    """Name a row: by the cell for its first row, else by thread and depth."""
     where = [f"thread {lane + 1}"] if lane else []
     where += [f"inside, {depth} deep"] if depth else []
     return ", ".join(where) if where else name

@@ -1,4 +1,4 @@
-"""Latency with its interval, by runtime and provider: a row for each workload, a point for each runtime."""
+"""The charts of latency with its interval: of a run's cells, and of the best settings of a model."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -17,8 +17,9 @@ NAME = "latency"
 
 
 def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: Address) -> Figure:
-    """Draw every measured cell but twins as a point with its interval, by the time that the verdicts rest on; those
-    with wrong outputs too. `address`: the page of a cell, by the cell's id."""
+    """Draw every measured cell except A/A twins as a point with its interval, also those with wrong outputs. There is a
+    row for each combination of the other settings and a series for each runtime. The time is the one that verdicts rest
+    on. Without a measured cell the chart is empty and says so. `address`: links a cell by its id."""
     times = Times.of(cells, comparisons)
     measured = [times.with_compared_time(cell) for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
     others = [axis for axis in axes.varying_axes(measured) if axis.name != "runtime"]
@@ -37,7 +38,7 @@ def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], addre
     values = [cell.p50_ms for cell in measured if cell.p50_ms is not None]
     scale = scales.choose_scale(values, scales.list_reached([cell.p50_ci_ms for cell in measured], *values))
     runtimes = sorted({cell.runtime for cell in measured}, key=axes.runtime_sort_key)
-    # of many the oldest and the newest in colour
+    # where there are many runtimes, only the oldest and the newest ones are coloured
     coloured = {*runtimes[:1], *runtimes[1 - theme.SLOTS :]}
     return Figure(
         name=NAME,
@@ -67,8 +68,8 @@ def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], addre
 def draw_settings(
     rows: Mapping[str, MeasuredSetting], title: str, table: Table, address: Callable[[MeasuredSetting], str]
 ) -> Figure:
-    """Draw measured settings with their intervals, a row each, by the name of the row. `table`: what has every
-    number."""
+    """Draw measured settings with their intervals, each in a row of its own. `rows`: the settings by the name of their
+    row, at least one; `table`: the table that has every number."""
     measured = list(rows.values())
     values = [best.cell.p50_ms or 0.0 for best in measured]
     ends = [best.cell.p50_ci_ms or (value, value) for best, value in zip(measured, values, strict=True)]
@@ -103,8 +104,8 @@ def draw_settings(
 
 
 def write_finding(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> str:
-    """Say what the picture shows: how many comparisons of runtimes are slower or faster; where none is, the fastest
-    cell. There must be a measured cell."""
+    """Say how many comparisons of runtimes are slower or faster. Where none is, name the fastest cell, of those with
+    right outputs if there are any. There must be a measured cell."""
     judged = [c for c in comparisons if c.axis == "runtime"]
     slower, faster = (sum(c.verdict == verdict for c in judged) for verdict in ("slower", "faster"))
     if slower or faster:

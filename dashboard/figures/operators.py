@@ -1,4 +1,4 @@
-"""The operators behind a comparison: time of each in baseline and candidate, side by side, what explains most first."""
+"""The chart of the operators behind a comparison: the time of each in baseline and candidate, side by side."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ APART = "left out: both medians are apart otherwise than the pairs of traces"
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison, in the legend. `name`: what differs from the other side."""
+    """A side of a comparison in the legend. `name`: the settings that differ from the other side."""
 
     name: str
     colour: str
 
 
 def make_sides(baseline: Cell, candidate: Cell) -> tuple[Side, Side]:
-    """Make the sides of two cells, named by the axes on which they differ, in the colours that they have in every
-    chart; where both have the same colour, the candidate gets another."""
+    """Make the sides of two cells, named by the settings in which they differ, in their usual colours. Where both have
+    the same colour, the candidate gets another."""
     both = (baseline, candidate)
     varying, colour_of = axes.varying_axes(both), colours.choose_cell_colour(both)
     return _distinguish(*(Side(axes.name_of(cell, varying), colour_of(cell)) for cell in both))
@@ -51,8 +51,8 @@ def _distinguish(baseline: Side, candidate: Side) -> tuple[Side, Side]:
 
 
 def draw_operators(comparison: Comparison, sides: tuple[Side, Side]) -> Figure:
-    """Draw the MAX_OPERATORS operators that explain most of the change, and list all of them in the table. The figure
-    is empty where the cells were not traced side by side, or no operator is named."""
+    """Draw the MAX_OPERATORS operators that explain most of the change; the table lists all. The chart is empty and
+    says why where the cells were not traced side by side or no operator can be named."""
     baseline, candidate = sides
     caption = f"Time per inference of {baseline.name} and {candidate.name}"
     columns = (*COLUMNS, *VERDICTS) if any(change.verdict for change in comparison.operators) else COLUMNS
@@ -94,8 +94,8 @@ def draw_operators(comparison: Comparison, sides: tuple[Side, Side]) -> Figure:
 
 
 def write_finding(comparison: Comparison) -> str:
-    """Say which type of operator explains the change, or that none does or nothing changed, with the type that changed
-    most. Operators with a verdict of their own follow."""
+    """Say which type of operator explains the change. Where none does, or nothing changed, name the type that changed
+    most. Operators that have their own verdict follow."""
     if not comparison.operators:
         return "Not traced side by side yet"
     named = find_largest_share(comparison.operators)
@@ -118,7 +118,7 @@ def _describe_move(change: TypeChange) -> str:
 
 
 def _describe_judged(comparison: Comparison) -> str:
-    """Say how many operators have a verdict of their own, where operators were judged."""
+    """Name the operators that are slower or faster by their own verdict; empty where operators were not judged."""
     if not any(change.verdict for change in comparison.operators):
         return ""
     called = list_changed_operators(comparison)
@@ -175,7 +175,7 @@ COLUMNS: tuple[Column[OperatorChange], ...] = (
     ),
 )
 
-# where rounds were traced
+# further columns for comparisons whose rounds were traced, so that each operator has a verdict
 VERDICTS: tuple[Column[OperatorChange], ...] = (
     Column(
         "Verdict",

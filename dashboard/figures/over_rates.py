@@ -1,4 +1,4 @@
-"""Cells under load over the rates of their arrivals: latency, what was answered in time, and processor time."""
+"""Charts of cells under load over the rate of arrivals: latency, goodput (answers in time), and processor time."""
 
 from collections.abc import Sequence
 
@@ -35,8 +35,8 @@ def list_rates(cell: Cell) -> list[CellPhase]:
 
 
 def draw_latency(cells: Sequence[Cell], address: Address | None = None) -> Figure:
-    """Draw p50 and p99 of each cell over the rate, with the bounds that they had to keep. Like the other figures of
-    a load it needs a cell with rates (see list_rates)."""
+    """Draw p50 and p99 of each cell over the rate, with the latency bounds of their scenarios. As for the other charts
+    of this module, at least one cell must have rates (see list_rates)."""
     lines = CellLines(cells, address)
     bounds = sorted({bound for cell in cells if (bound := parse_recorded(cell.scenario).bound_ms) is not None})
     reached = [*_list_metric(lines, "p50_ms"), *_list_metric(lines, "p99_ms"), *bounds]
@@ -51,7 +51,7 @@ def draw_latency(cells: Sequence[Cell], address: Address | None = None) -> Figur
                 name=what if lines.is_alone else lines.name(cell),
                 dash=dash,
             )
-            # of several cells the key names each once
+            # with several cells, the key names each cell only once
             data.append({**line, "showlegend": lines.is_alone} if dash else line)
     return Figure(
         name=LATENCY,
@@ -71,7 +71,8 @@ def draw_latency(cells: Sequence[Cell], address: Address | None = None) -> Figur
 
 
 def draw_goodput(cells: Sequence[Cell], address: Address | None = None) -> Figure:
-    """Draw over the rate how many requests a second were answered within the bound, or at all where there is none."""
+    """Draw the requests per second that were answered within the bound, or at all where there is none, over the
+    rate."""
     lines = CellLines(cells, address)
     goodputs, highest = _list_metric(lines, "goodput_per_s"), max(_list_metric(lines, "rate_per_s"))
     all_that_came = {"x0": 0, "y0": 0, "x1": highest, "y1": highest}
@@ -87,7 +88,7 @@ def draw_goodput(cells: Sequence[Cell], address: Address | None = None) -> Figur
 
 
 def draw_processor(cells: Sequence[Cell], address: Address | None = None) -> Figure:
-    """Draw the processor time of a request over the rate."""
+    """Draw the processor time of a request, of all threads together, over the rate."""
     lines = CellLines(cells, address)
     times = _list_metric(lines, "cpu_ms")
     ends = (f"{numbers.milliseconds(time_ms)} ms" for time_ms in (min(times), max(times)))
@@ -101,13 +102,13 @@ def draw_processor(cells: Sequence[Cell], address: Address | None = None) -> Fig
     )
 
 
-# what draws each of them, by its name
+# the function that draws each chart, by the chart's name
 FIGURES = {LATENCY: draw_latency, GOODPUT: draw_goodput, PROCESSOR: draw_processor}
 
 
 def _write_finding(lines: CellLines) -> str:
-    """Write the scenario's own sentence of a single cell; of several the lowest and the highest rate that kept the
-    bound."""
+    """For a single cell, return its scenario's sentence. For several, name the cells with the lowest and the highest
+    rate that kept the bound."""
     if lines.is_alone:
         return lines.cells[0].scenario_text.rstrip(".") or "Latency over the rate of arrivals"
     known = [cell for cell in lines.cells if MAX_RATE in cell.figures]

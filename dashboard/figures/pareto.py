@@ -24,15 +24,18 @@ HOW = "Members add it on the model’s page, as an .npz of inputs and labels, an
 NO_CELL = f"No cell was judged on labelled data. {HOW}"
 NO_SETTING = f"No measured setting was judged on labelled data, so there is no accuracy to draw. {HOW}"
 NONE_RIGHT = "Of the settings that were judged on labelled data none may be recommended: their outputs are wrong."
+# diameters of points in pixels
 SMALLEST, LARGEST = 8.0, 30.0
-# so many points are named in the drawing itself
+# points have a label only where there are at most so many
 MAX_LABELS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """A point: a cell with its latency and the value of its accuracy. `href`: its page; `target` and `setting`: in
-    words, in the chart over hardware."""
+    """A point: a cell with its latency and accuracy. `value`: the accuracy's value; `goodness`: the same with its sign
+    turned where less is better, so that more is always better; `latencies` and `accuracies`: the intervals, or the
+    value twice where there is none; `words`: both figures for the text on hover; `target` and `setting`: in words, only
+    in the chart over hardware."""
 
     cell: Cell
     accuracy: Accuracy
@@ -72,9 +75,9 @@ def draw_cells(
     comparisons: Sequence[Comparison] = (),
     weight: accuracies.Weight = accuracies.MODEL_SIZE,
 ) -> Figure:
-    """Draw every cell that has a latency, by the time that the verdicts rest on, and an accuracy, without A/A twins;
-    those of another metric than most of them have are left out. Dominated cells and those with wrong outputs are
-    faded, and areas are in proportion to the weight. Without such cells the figure is empty and says so."""
+    """Draw accuracy against latency of every cell that has both, except A/A twins and cells that were judged by another
+    recipe than most. The latency is of the time that verdicts rest on. Dominated cells and cells with wrong outputs are
+    faded, and the area of a point grows with the weight. Without such cells the chart is empty and says so."""
     times = Times.of(cells, comparisons).with_same_clock(cells)
     judged = _select_usual_recipe(
         _make_point(times.with_compared_time(cell), address(cell.id), is_processor=cell.id in times.by_processor)
@@ -116,8 +119,8 @@ def _draw_group(
     weight: accuracies.Weight,
     colour_of: Callable[[Cell], str] | None,
 ) -> theme.Json:
-    """Draw the points of the front, or with `colour_of` None the faded ones beside it. `names`: of every cell that is
-    drawn, by its id."""
+    """Draw the points of the front, or faded points where `colour_of` is None. `names`: the name of every drawn cell,
+    by its id."""
     largest = max(weight.read(cell) or 0.0 for cell in every) or 1.0
     shares = [(weight.read(point.cell) or 0.0) / largest for point in points]
     ink = theme.SOFT if colour_of is None else theme.INK
@@ -137,7 +140,7 @@ def _draw_group(
 
 
 def _write_title(judged: Sequence[Judged], front: Sequence[Judged], along: Sequence[axes.Axis]) -> str:
-    """Name the fastest of the front; where there is no front, say that the outputs of all cells are wrong."""
+    """Name the fastest cell of the front. Without a front, say that the outputs of all cells are wrong."""
     fastest = min(front or judged, key=lambda point: point.p50_ms)
     reached = f"{accuracies.name_metric(fastest.accuracy)} {accuracies.format_value(fastest.accuracy)}"
     if len(judged) == 1:
@@ -154,9 +157,9 @@ def _write_title(judged: Sequence[Judged], front: Sequence[Judged], along: Seque
 def draw_hardware(
     measured: Sequence[MeasuredSetting], names: Sequence[str], address: Callable[[MeasuredSetting], str]
 ) -> Figure:
-    """Draw the settings that may be recommended and were judged on labelled data, of the batch size that most of
-    them have, in the colour of their target or provider; without any the figure is empty and says why. `names`: the
-    targets in the order of their colours."""
+    """Draw the settings that may be recommended and were judged on labelled data. Only settings with the most frequent
+    recipe and batch size are drawn, in the colour of their provider where providers differ, else of their target.
+    Without any the chart is empty and says why. `names`: the targets in the order of their colours."""
     judged = _select_usual_recipe(
         _make_point(own.cell, address(own), target_label(own), format_setting(own), is_processor=own.is_processor)
         for own in measured
@@ -200,8 +203,8 @@ def draw_hardware(
 
 
 def _draw_target(judged: Sequence[Judged], target: str, place: int) -> theme.Json:
-    """Draw the settings of a target, with a mark by its `place` among all targets: in the colour of its provider where
-    the providers differ, else of its place."""
+    """Draw the settings of a target. Its `place` among all targets decides the mark and, unless providers differ, the
+    colour; otherwise the provider decides the colour."""
     own = [point for point in judged if point.target == target]
     colour = f"@series-{place + 1}" if place < theme.SLOTS else theme.OTHER
     if len({point.cell.provider for point in judged}) > 1:
@@ -226,7 +229,7 @@ def _make_point(cell: Cell, href: str, target: str = "", setting: str = "", *, i
 
 
 def _select_usual_recipe(points: Iterable[Judged | None]) -> list[Judged]:
-    """Select the points of the recipe that most of them were judged by."""
+    """Select the points that were judged by the most frequent recipe; None is dropped."""
     judged = [point for point in points if point is not None]
     recipes = [point.accuracy.recipe for point in judged]
     usual = max(recipes, key=recipes.count, default="")

@@ -1,8 +1,8 @@
-"""The first paint of a figure: an SVG of its very data and layout, of the few kinds of traces that figures use.
+"""The SVG of a figure that the server draws, from the data and layout that Plotly draws later.
 
-It is as wide as its window without a script: places are parts of the drawing, in percent or, of lines and dots, in a
-square that is stretched, while words, strokes and marks keep their pixels. Colours are the stylesheet's properties, so
-that light and dark follow at once. In a narrow window names of rows stand above them (`.plot` in farm.css).
+The SVG fills the width of its window without a script. Positions are in percent or, for lines and dots, in units of a
+square that is stretched; words, strokes and marks keep their size in pixels. Colours are properties of the stylesheet,
+so that the drawing follows light and dark mode. In a narrow window, names stand above their rows (`.plot` in farm.css).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from dashboard.figures import labels
 from dashboard.figures.frame import MAX_NAME, NARROW, TICKS, TITLE, WIDE, Frame, Scale, text_width
 from dashboard.figures.theme import DASH_LENGTHS, INK, SHAPES, SOFT, Json
 
-# the side of the square that is stretched
+# the side of the square that is stretched to the size of the drawing
 SIDE = 10_000
 MAX_TICK = 18
 ANCHORS = {"left": "start", "center": "middle", "right": "end"}
@@ -23,8 +23,8 @@ Spots = Sequence[tuple[float | None, float | None]]
 
 
 def draw_svg(name: str, data: Sequence[Json], frame: Frame) -> str:
-    """Draw the inside of the figure's SVG, without the element itself. `name`: the prefix of its marks' ids on the
-    page."""
+    """Draw the inside of the figure's SVG, without the element itself. `name`: the prefix of the marks' ids, which must
+    be unique on the page. Traces other than bars and scatter are ignored."""
     shapes = frame.layout.get("shapes", ())
     grounds, rules = ([shape for shape in shapes if shape["type"] == kind] for kind in ("rect", "line"))
     parts = [
@@ -53,7 +53,7 @@ def _draw_grid(frame: Frame) -> str:
 
 
 def _write_ticks(frame: Frame) -> Iterator[str]:
-    """Write the ticks and the titles of the axes; on a phone only as many ticks as have room."""
+    """Write the ticks and titles of the axes. A narrow window hides ticks that have no room."""
     ticks = frame.x.ticks
     room = sum(text_width(text[:MAX_TICK]) + 12 for _, text in ticks)
     each, narrow = ceil(room / WIDE) or 1, ceil(room / NARROW) or 1
@@ -71,7 +71,7 @@ def _write_ticks(frame: Frame) -> Iterator[str]:
 
 
 def _write_row_name(down: str, text: str) -> str:
-    """Write the name of a row; what follows a line break is a line of its own."""
+    """Write the name of a row, in several lines where it has line breaks."""
     first, *more = (
         escape(line if len(line) <= MAX_NAME else f"{line[: MAX_NAME - 1]}…") for line in text.split("<br>")
     )
@@ -84,7 +84,7 @@ def _write_text(text: str, x: str, y: str, more: str = "") -> str:
 
 
 def _draw_bars(bars: Sequence[Json], frame: Frame) -> Iterator[str]:
-    """Draw horizontal bars, beside each other or stacked, with their texts."""
+    """Draw horizontal bars, side by side or stacked, with their texts and whiskers."""
     ends: dict[object, float] = {}
     each = frame.thickness / max(1, frame.groups)
     high = each * (1 - frame.layout.get("bargroupgap", 0.0))
@@ -107,7 +107,7 @@ def _draw_bars(bars: Sequence[Json], frame: Frame) -> Iterator[str]:
 
 
 def _write_on_bar(trace: Json, place: int, across: tuple[float, float], down: str) -> str:
-    """Write the text of a bar, behind it or in its middle."""
+    """Write the text of a bar, after its end or in its middle."""
     is_outside = trace.get("textposition") == "outside"
     if not is_outside and trace.get("textposition") != "inside":
         return ""
@@ -155,7 +155,7 @@ def _draw_whiskers(trace: Json, frame: Frame) -> Iterator[str]:
 
 
 def _draw_dots(marker: Json, spots: Spots) -> str:
-    """Draw round marks as strokes without length, all of one colour and size in one path."""
+    """Draw round marks as strokes of length 0, with a single path for all marks of the same colour and size."""
     alike: dict[str, list[str]] = {}
     line = marker.get("line") or {"width": 0}
     for place, (x, y) in enumerate(spots):
@@ -170,7 +170,7 @@ def _draw_dots(marker: Json, spots: Spots) -> str:
 
 
 def _draw_marks(marker: Json, spots: Spots, name: str) -> str:
-    """Marks of another shape, which is written once."""
+    """Draw marks of another shape. The shape is written once, and each mark refers to it."""
     symbol, line = marker["symbol"], marker.get("line", {})
     shape = SHAPES.get(symbol) or SHAPES[symbol.removesuffix("-open")]
     paint = f'fill="{_format_colour(marker["color"])}"'
@@ -188,7 +188,7 @@ def _draw_marks(marker: Json, spots: Spots, name: str) -> str:
 
 
 def _draw_shape(shape: Json, frame: Frame) -> str:
-    """Draw a band or a straight line; one from edge to edge is in parts of the drawing."""
+    """Draw a band or a straight line. Its ends are values of the axes, or parts of the drawing for `paper`."""
 
     def end(scale: Scale, name: str, place: Callable[[float], int]) -> int:
         return place(shape[name] if shape.get(f"{name[0]}ref") == "paper" else scale.within(shape[name]))
@@ -200,7 +200,7 @@ def _draw_shape(shape: Json, frame: Frame) -> str:
 
 
 def _write_names(data: Sequence[Json], frame: Frame, width: float, kind: str) -> str:
-    """Write the names of points where they have room in a window of that kind."""
+    """Write the names of points that have room in a window of this width."""
     texts = []
     for place, some in labels.place_labels(data, frame, width).items():
         trace = data[place]
@@ -224,7 +224,7 @@ def _format_font(font: Json) -> str:
 
 
 def _format_fill(marker: Json, place: int) -> str:
-    """The attributes that fill a bar and draw its edge."""
+    """Return the attributes that fill a bar and draw its edge."""
     line = marker.get("line")
     edge = f" {_format_stroke({name: _pick(value, place) for name, value in line.items()})}" if line else ""
     return f'fill="{_format_colour(_pick(marker["color"], place))}"{edge}'
@@ -241,7 +241,7 @@ def _pick(each: Any, place: int) -> Any:
 
 
 def _format_colour(token: str) -> str:
-    """Write a token as the stylesheet's property, thinned where it says so: `@ink/40`."""
+    """Write a colour token as a property of the stylesheet; `@ink/40` is 40 % opaque."""
     name, _, percent = escape(token or INK).removeprefix("@").partition("/")
     return f"color-mix(in srgb,var(--{name}) {percent}%,transparent)" if percent else f"var(--{name})"
 

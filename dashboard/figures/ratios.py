@@ -1,4 +1,4 @@
-"""Comparisons on one axis: candidate / baseline on a logarithmic scale around 1, with interval and margin."""
+"""The chart of comparisons: candidate / baseline on a logarithmic scale around 1, with interval and margin."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,9 +19,10 @@ MAX_ROWS = 40
 
 @dataclass(frozen=True)
 class Named:
-    """A comparison with its name on this page: where both cells are, and the step from one to the other.
+    """A comparison with its name. `where`: the settings that both cells share; `step`: from baseline to candidate;
+    `line`: the comparison in words, None where its cells are not known.
 
-    `line`: what it comes to, where both cells are known.
+    `change`: of the quantity that the line compares, else of latency; `caveat`: that outputs are wrong, else empty.
     """
 
     comparison: Comparison
@@ -60,8 +61,9 @@ NAMED: Column[Named] = Column("Comparison", lambda row: Entry(row.name, href=row
 
 
 def draw_ratios(named: Sequence[Named]) -> Figure:
-    """Draw a row for each comparison that has a ratio, at most MAX_ROWS, the largest changes first when there are
-    more; the table has all. Without any the figure is empty and says so."""
+    """Draw a row for each comparison that has a ratio, in the order given. Where there are more than MAX_ROWS, only the
+    largest changes are drawn, the largest first. The table has all comparisons. Without any ratio the chart is empty
+    and says so."""
     drawn = [row for row in named if row.change.ratio is not None]
     table = Table.of(NAME, "Candidate against baseline", (NAMED, VERDICT, CHANGE, INTERVAL, MARGIN), named)
     if not drawn:
@@ -104,7 +106,7 @@ def _make_label(row: Named, drawn: Sequence[Named]) -> str:
 
 
 def write_finding(named: Sequence[Named]) -> str:
-    """Say how many comparisons came out which way, the gravest verdict first."""
+    """Count the comparisons by verdict, the gravest verdict first."""
     words = Counter(
         f"{row.change.word}{row.change.unit}" for row in sorted(named, key=lambda row: rank(row.change.word))
     )
@@ -130,7 +132,7 @@ def _draw_points(verdict: str, drawn: Sequence[Named]) -> theme.Json:
 
 
 def _describe_change(row: Named) -> str:
-    """The change with its interval, and below it the two medians and what all of it is of."""
+    """Write the change with its interval, and on a second line the quantity and the two medians."""
     change, medians = row.change, row.line.values if row.line else ""
     words = change.text if change.is_decided else ", ".join(filter(None, (change.word, change.text)))
     return f"{words} ({change.interval})<br>{f'{row.quantity} {medians}'.rstrip()}"

@@ -1,4 +1,4 @@
-"""A cell's launches: a point for each, in time order, with the interval of their median and their groups."""
+"""The chart of a cell's launches: a point for each in time order, with their median, its interval, and their groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from farm.rules.presenting.times import BY_CLOCK, Times
 from farm.rules.wording import numbers, titles
 
 NAME = "samples"
-# a wider spread is written as its two ends instead of a percentage
+# a relative spread above this is written as its two ends and not as a percentage
 WIDE = 0.5
 
 
@@ -28,7 +28,8 @@ class Groups:
 
 
 def split_launches(samples_ms: Sequence[float]) -> Groups | None:
-    """Split launches in two groups at the largest ratio between neighbours; None for fewer than four launches."""
+    """Sort the launches and split them in two groups at the largest ratio between neighbours. None for fewer than four
+    launches. The caller decides whether the cell is bimodal at all."""
     ordered = sorted(samples_ms)
     if len(ordered) < 4:
         return None
@@ -39,11 +40,11 @@ def split_launches(samples_ms: Sequence[float]) -> Groups | None:
 
 
 def draw_samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
-    """Draw a point for each launch and a band for the 95 % interval of their median; without a launch the figure is
-    empty. Launches far above the others may lie beyond the axis, which the note says. `times` decides between
-    processor time and the clock."""
+    """Draw a point for each launch and a band for the 95 % interval of their median. Without a launch the chart is
+    empty and says so. Launches far above the others may be beyond the axis; the note says how many. `times`: decides
+    between processor time and the clock."""
     title, timed = times.title([cell]), times.with_compared_time(cell)
-    # cells are found to be bimodal by the clock
+    # whether a cell is bimodal was decided by the clock, so processor times are not split
     groups = split_launches(cell.samples_ms) if cell.is_bimodal and timed is cell else None
     samples_ms, interval = timed.samples_ms, timed.p50_ci_ms
     table = _make_table(samples_ms, groups, title)
@@ -81,7 +82,7 @@ def draw_samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
             ),
             shapes=[*shapes, *(traces.make_rule("y", level, dash="dot") for level in levels)],
             annotations=[_label_group(level) for level in levels],
-            # the labels of groups stand beside the launches, not over them
+            # leave room on the right for the labels of groups, so that they do not cover launches
             margin={"l": 8, "r": 16 if groups is None else 72, "t": 8, "b": 8},
         ),
         table=table,
@@ -90,7 +91,7 @@ def draw_samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
 
 
 def write_finding(samples_ms: Sequence[float], groups: Groups | None) -> str:
-    """Say that the launches fall into two groups, or how far they spread."""
+    """Say that the launches fall into two groups, or how far they spread. There must be a launch."""
     if groups is not None:
         return (
             f"Launches fall into two groups: {numbers.milliseconds(groups.low)} and "

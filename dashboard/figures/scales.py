@@ -1,6 +1,6 @@
-"""The scales of axes: their range, and ticks at round numbers, as settings for `theme.make_axis`.
+"""The scales of axes, as arguments for `theme.make_axis`: the range, and ticks at round numbers.
 
-A linear axis ends on a tick at or beyond the outermost value, so that no whisker leaves it.
+A linear axis ends with a tick at or beyond the outermost value, so that no whisker leaves the chart.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from farm.rules.wording.numbers import is_written_as_factor
 MAX_STEPS = 6
 # free space beyond the outermost ticks, as a share of the axis, so that a point on the last tick is drawn whole
 ROOM = 0.02
-# the same where a number follows each bar
+# the free space where a number is written after each bar
 FOR_LABELS = 0.12
 # an axis is logarithmic where the largest value is so many times the smallest
 LOG_FROM = 6.0
@@ -27,29 +27,31 @@ APART = 1 / 7
 # round changes away from 1, by how far they lie from it
 SLOWER = (1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 FASTER = (0.98, 0.95, 0.9, 0.8, 0.67, 0.5, 0.33, 0.2, 0.1, 0.05, 0.02, 0.01)
-# of a logarithmic axis of at most so many decades: the first digits of its ticks
+# the first digits of a logarithmic axis's ticks, by how many decades the axis has at most
 DIGITS_OF_TICKS: tuple[tuple[float, tuple[int, ...]], ...] = ((1.5, (1, 2, 5)), (3.0, (1, 3)), (inf, (1,)))
-# of a time axis: minutes, hours, days, weeks, months and years
+# hours between the ticks of a time axis: from a minute to ten years
 HOURS_BETWEEN_TICKS = (1 / 60, 1 / 6, 1, 3, 6, 12, 24, 48, 168, 672, 2184, 8760, 17520, 87600)
 
 
 def list_reached(intervals: Iterable[tuple[float | None, ...] | None], *values: float | None) -> list[float]:
-    """List the numbers that an axis must include: the ends of the intervals, and the values, without None and what is
-    not finite."""
+    """List the numbers that an axis must include: the ends of the intervals, then the values. None and numbers that are
+    not finite are left out."""
     ends = [end for interval in intervals if interval is not None for end in interval]
     return [number for number in (*ends, *values) if number is not None and isfinite(number)]
 
 
 def choose_scale(values: Sequence[float], reached: Sequence[float]) -> Json:
-    """Make a linear scale from zero, or a logarithmic one where the values lie far apart and nothing reaches zero.
-    `values`: at least one, all above zero; `reached`: the values and the ends of their whiskers."""
+    """Make a linear scale from zero, or a logarithmic one where the largest value is more than LOG_FROM times the
+    smallest and nothing reaches zero. `values`: at least one, all above 0; `reached`: the values and the ends of their
+    whiskers."""
     is_wide = max(values) / min(values) > LOG_FROM and min(reached) > 0
     return make_logarithmic(reached) if is_wide else make_linear(reached)
 
 
 def make_linear(values: Sequence[float], *, from_zero: bool = True, room: float = ROOM, is_share: bool = False) -> Json:
-    """Make a linear scale, from zero on where bars or sizes are compared. `room`: the free part beyond the values.
-    `is_share`: the values are fractions, and the ticks are written in percent."""
+    """Make a linear scale, which starts at zero unless `from_zero` is False. Without values it has a length of 1.
+    `room`: the free part beyond the last tick, as a share of the axis; `is_share`: the values are fractions, so ticks
+    are written in percent."""
     low = 0.0 if from_zero else min(values, default=0.0)
     high = max([*values, low], default=1.0)
     if high <= low:
@@ -64,8 +66,8 @@ def make_linear(values: Sequence[float], *, from_zero: bool = True, room: float 
 
 
 def make_logarithmic(values: Sequence[float]) -> Json:
-    """Make a logarithmic scale with ticks at round numbers, two of which are its ends. `values`: at least one, all
-    above zero."""
+    """Make a logarithmic scale with ticks at round numbers, the first and last of which enclose the values. `values`:
+    at least one, all above 0."""
     lowest, highest = min(values), max(values)
     decades = log10(highest / lowest)
     digits = next(digits for most, digits in DIGITS_OF_TICKS if decades <= most)
@@ -79,10 +81,10 @@ def make_logarithmic(values: Sequence[float]) -> Json:
 
 
 def make_ratio(ratios: Sequence[float]) -> Json:
-    """Make a logarithmic scale of changes around 1, which is a tick as are both ends. Ratios must be above zero;
-    without any the scale is a small one."""
+    """Make a logarithmic scale for ratios around 1. It has ticks at 1 and at both ends. Ratios must be above 0; without
+    any, or where all are 1, the scale is from 0.98 to 1.02."""
     down, up = -log10(min([1.0, *ratios])), log10(max([1.0, *ratios]))
-    # a side ends on a round change that is far enough from 1 for a label of its own
+    # each end is a round change that is far enough from 1 for the labels not to overlap
     nearest = max(down, up) * APART * 1.5
     first = _find_change_beyond(max(down, nearest), FASTER) if down > 0 else 1.0
     last = _find_change_beyond(max(up, nearest), SLOWER) if up > 0 else 1.0
@@ -99,7 +101,8 @@ def make_ratio(ratios: Sequence[float]) -> Json:
 
 
 def make_time(moments: Sequence[datetime]) -> Json:
-    """Make a scale with ticks at round moments, in the time zone of `moments`, of which there is at least one."""
+    """Make a time scale with ticks at round moments in the time zone of `moments`, of which there must be at least one.
+    Raises StopIteration where they span more than 60 years."""
     first, last = min(moments), max(moments)
     steps = (timedelta(hours=hours) for hours in HOURS_BETWEEN_TICKS)
     step = next(step for step in steps if last - first <= MAX_STEPS * step)
@@ -121,8 +124,9 @@ def make_categories(names: Sequence[str]) -> Json:
 
 
 def find_axis_end(values: Sequence[float]) -> tuple[float, str]:
-    """Find where an axis ends so that the furthest hundredth does not flatten the others, and say in a sentence,
-    with a space before it, how many values lie beyond that end; empty where none does."""
+    """Find where an axis should end so that a few outliers do not flatten the other values. The second value is a
+    sentence with a leading space that says how many values are beyond the end, empty where none is. There must be a
+    value."""
     ordered = sorted(values)
     usual = ordered[int(0.99 * (len(ordered) - 1))]
     end = ordered[-1] if ordered[-1] <= OUTLYING * usual else 1.5 * usual
@@ -131,13 +135,14 @@ def find_axis_end(values: Sequence[float]) -> tuple[float, str]:
 
 
 def list_round_numbers(low: float, high: float) -> list[float]:
-    """List the round numbers between the two, equally far apart, for some six steps. `high` must be above `low`."""
+    """List equally spaced round numbers from `low` to `high`, for at most MAX_STEPS steps. `high` must be above
+    `low`."""
     step = _find_step(high - low)
     return _list_multiples(step, ceil(round(low / step, 6)), floor(round(high / step, 6)))
 
 
 def format_ticks(ticks: Sequence[float]) -> list[str]:
-    """Write ticks with as many decimals as tell them apart."""
+    """Write all ticks with the same number of decimals, the fewest that keep their values."""
     decimals = next((some for some in range(12) if all(abs(round(t, some) - t) <= 1e-6 * abs(t) for t in ticks)), 12)
     return [numbers.fixed(tick, decimals) for tick in ticks]
 
@@ -152,7 +157,7 @@ def _list_multiples(step: float, first: int, last: int) -> list[float]:
 
 
 def _find_change_beyond(distance: float, changes: Sequence[float]) -> float:
-    """Find the first round change at least this far from 1, in powers of ten."""
+    """Find the first of `changes` at least `distance` powers of ten from 1, else a power of ten beyond them."""
     known = next((change for change in changes if abs(log10(change)) >= distance - 1e-9), None)
     if known is not None:
         return known
@@ -166,7 +171,7 @@ def _add_room(low: float, high: float) -> list[float]:
 
 
 def _format_change(ratio: float) -> str:
-    """Write a round change as tables write changes."""
+    """Write a round change in the form that tables use: `+25 %`, `×3`, `÷2`."""
     if not is_written_as_factor(ratio):
         return numbers.signed_percent(ratio - 1, 0)
     return f"×{ratio:g}" if ratio > 1 else f"÷{1 / ratio:.0f}"

@@ -1,4 +1,4 @@
-"""The charts of scenarios: memory over inferences, latency by shape, latency over rates, generation, minutes."""
+"""The charts of scenarios: which there are, which a cell or a run has, and those of memory and shapes themselves."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from farm.rules.wording import numbers
 from farm.rules.wording.numbers import MIB
 
 NAME = "memory-course"
-# processes of one cell differ by up to 2 MiB
+# the least height of the axis: processes of the same cell differ by up to 2 MiB, which should look small
 MIN_SPAN_MIB = 8.0
 SHAPES = "shapes"
 
@@ -29,13 +29,13 @@ def list_readings(cell: Cell) -> list[CellPhase]:
 
 
 def draw_memory(cells: Sequence[Cell], address: Address | None = None) -> Figure:
-    """Draw the resident memory over inferences, a line for each cell. At least one must have readings (see
+    """Draw resident memory over inferences, with a line for each cell. At least one cell must have readings (see
     list_readings)."""
     lines = CellLines(cells, address)
     readings = [placed.row for placed in lines.rows(list_readings)]
     launches = max(reading.launches for reading in readings)
     resident = [_resident_mib(reading) for reading in readings]
-    # what comes and goes in any process looks as small as it is
+    # widen a narrow axis, so that the usual fluctuation of a process looks small
     room = max(0.0, MIN_SPAN_MIB - (max(resident) - min(resident))) / 2
     reached = [min(resident) - room, *resident, max(resident) + room]
     return lines.figure(
@@ -58,7 +58,7 @@ def _resident_mib(reading: CellPhase) -> float:
 
 
 def _write_finding(lines: CellLines) -> str:
-    """Write the scenario's own sentence of a single cell; of several how many grow."""
+    """For a single cell, return its scenario's sentence; for several, say in how many memory grows."""
     if lines.is_alone:
         return lines.cells[0].scenario_text.rstrip(".") or "Memory over inferences"
     known = [(cell, cell.figures[GROWTH]) for cell in lines.cells if GROWTH in cell.figures]
@@ -85,14 +85,14 @@ CURVE = Curve(
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel of the cell's page: figures side by side, or one figure with its table."""
+    """A panel of the cell's page: one figure with its table, or figures side by side without a table."""
 
     figures: Sequence[Figure]
     table: Table | None = None
 
 
 def draw_figures(cell: Cell, times: Times = BY_CLOCK) -> list[Figure]:
-    """Draw the figures of the cell's scenario; none where it recorded no phases. Sustained work is not among them."""
+    """Draw the figures of the cell's scenario; empty where it recorded none. Sustained work is not included."""
     shapes = [phase for phase in cell.phases if "p50_ms" in phase.metrics and "rate_per_s" not in phase.metrics]
     found = [draw_memory([cell])] if list_readings(cell) else []
     found += [_draw_shapes(cell, shapes)] if shapes else []
@@ -102,8 +102,8 @@ def draw_figures(cell: Cell, times: Times = BY_CLOCK) -> list[Figure]:
 
 
 def make_panels(cell: Cell, times: Times) -> list[Panel]:
-    """Make the panels of the cell's page, sustained work first. Of a load, goodput and processor time stand side by
-    side without a table, as the one of latency has all their numbers."""
+    """Make the panels of the cell's page, sustained work first. For a cell under load, goodput and processor time share
+    the last panel, without a table, because the table of latency has all their numbers."""
     lasting = [sustained.draw_sustained(cell)] if cell.sustained else []
     found = [*lasting, *draw_figures(cell, times)]
     beside = [figure for figure in found if figure.name in (over_rates.GOODPUT, over_rates.PROCESSOR)]
@@ -114,11 +114,12 @@ def make_panels(cell: Cell, times: Times) -> list[Panel]:
 def list_run_figures(
     cells: Iterable[Cell], address: Address, comparisons: Iterable[Comparison] = ()
 ) -> dict[str, Callable[[], Figure]]:
-    """Return the functions that draw the scenarios' charts of a run, by the chart's name: those that any cell has, each
-    of all such cells without A/A twins. Nothing is drawn yet."""
+    """Return the functions that draw the scenario charts of a run, by the chart's name, in the order of CHARTS. A chart
+    is included if any cell has its data, and shows all such cells except A/A twins. Nothing is drawn until a function
+    is called."""
     known = [cell for cell in cells if cell.twin_of is None]
     times = Times.of(known, comparisons)
-    # several charts ask the same of a cell
+    # several charts share a condition, which is evaluated only once for each cell
     having = {is_of: [cell for cell in known if is_of(cell)] for is_of in {chart.is_of for chart in CHARTS}}
     found: dict[str, Callable[[], Figure]] = {
         chart.name: partial(chart.draw, having[chart.is_of], address, *([times] if chart.is_by_times else []))
@@ -131,9 +132,9 @@ def list_run_figures(
 
 
 class Chart(NamedTuple):
-    """A chart of scenarios: its name in the address, the label of its tab, and which cells it is of. `draw` takes the
-    cells and the address of their pages. `leads`: whether a page of such cells alone opens with it. `is_by_times`:
-    whether `draw` takes the shown times as its third argument."""
+    """A scenario's chart: its name in the address and the label of its tab. `is_of`: returns something true for a cell
+    that has the chart's data; `draw`: takes the cells and the address of their pages, and with `is_by_times` the shown
+    times as third argument; `leads`: a run opens with the chart where all its cells have the data."""
 
     name: str
     label: str
@@ -163,8 +164,8 @@ CHARTS = (
 
 
 def is_about(cells: Sequence[Cell], name: str) -> bool:
-    """Whether a page of these cells opens with the chart of this name: it has `leads`, and every measured cell but A/A
-    twins has it. `name` must be of a chart in CHARTS."""
+    """Whether a page of these cells opens with the chart of this name: the chart has `leads`, and every measured cell
+    except A/A twins has its data. `name` must be that of a chart in CHARTS."""
     measured = [cell for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
     chart = next(chart for chart in CHARTS if chart.name == name)
     return chart.leads and bool(measured) and all(map(chart.is_of, measured))

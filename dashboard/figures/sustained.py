@@ -1,4 +1,4 @@
-"""A cell that works on for minutes: its latency point by point, and when it throttled."""
+"""The chart of sustained work: the latency of a process that runs for minutes, and when it throttled."""
 
 from collections.abc import Sequence
 
@@ -11,12 +11,13 @@ from farm.rules.wording import numbers
 
 NAME = "sustained"
 CAPTION = "Latency of a process that works on"
-# in seconds below, in minutes from here on
+# the axis is in minutes from this duration on, below it in seconds
 LONG_S = 180.0
 
 
 def draw_sustained(cell: Cell) -> Figure:
-    """Draw the latency of a process over time. Empty, with the reason, where it did not last or was not asked for."""
+    """Draw the latency of a cell's process over time. The chart is empty and says why where the process did not last or
+    sustained work was not requested."""
     curve = cell.sustained or Sustained()
     points = curve.points
     against: Column[CurvePoint] = Number(
@@ -52,8 +53,8 @@ def draw_sustained(cell: Cell) -> Figure:
 
 
 def draw_together(cells: Sequence[Cell], address: Address) -> Figure:
-    """Draw the curves of several cells over minutes or seconds; a single cell as on its own page. At least one must
-    have points."""
+    """Draw the curves of several cells over minutes or seconds; a single cell is drawn as on its own page. At least one
+    of several cells must have points."""
     if len(cells) == 1:
         return draw_sustained(cells[0])
     lines = CellLines(cells, address)
@@ -63,7 +64,7 @@ def draw_together(cells: Sequence[Cell], address: Address) -> Figure:
     found = (
         f"{len(throttling)} of {numbers.counted(len(cells), 'cell')} throttled" if throttling else "No cell throttled"
     )
-    # without energy where nobody could read it, so that the table fits
+    # leave out the column of energy where no reading exists, so that the table fits
     has_energy = any(point.energy_mj is not None for point in points)
     return lines.figure(
         Curve(
@@ -96,7 +97,7 @@ def _choose_unit(points: Sequence[CurvePoint]) -> tuple[float, str]:
 
 
 def _draw_shapes(curve: Sustained, unit_s: float) -> list[theme.Json]:
-    """A line at the first point's level, and one at the moment from which p50 stays above it."""
+    """Draw a line at the level of the first point, and one at the moment from which p50 stays above it."""
     level = traces.make_rule("y", curve.points[0].p50_ms, colour=theme.INK)
     if curve.throttle_s is None:
         return [level]

@@ -1,11 +1,11 @@
-"""The one theme of all figures. Colours are tokens of the stylesheet, looked up in the browser when drawing."""
+"""The theme of all figures. Colours are tokens such as `@ink`, which stand for properties of the stylesheet."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from farm.rules.wording.vocabulary import sign_of
 
-# series of one figure that have a colour of their own
+# at most so many series of a figure have a colour of their own
 SLOTS = 7
 INK = "@ink"
 SOFT = "@ink-soft"
@@ -44,7 +44,7 @@ def verdict_mark(word: str) -> str:
 
 
 def make_axis(title: str, **more: object) -> Json:
-    """Make an axis. `more` sets or overrides what Plotly calls an axis's attributes."""
+    """Make an axis that cannot be zoomed. `more` sets or overrides Plotly's attributes of an axis."""
     base = {
         "title": {"text": title, "font": {"size": 12, "color": SOFT}, "standoff": 8},
         "tickfont": {"size": 12, "color": SOFT},
@@ -58,7 +58,8 @@ def make_axis(title: str, **more: object) -> Json:
 
 
 def make_layout(*, height: int, xaxis: Json, yaxis: Json, **more: object) -> Json:
-    """Make a layout with a transparent ground, and a legend above it that is hidden unless `more` shows it."""
+    """Make a layout with a transparent background. The legend is above the chart, and hidden unless `more` has
+    `showlegend`. `more` sets or overrides Plotly's attributes of a layout."""
     base = {
         "height": height,
         "margin": {"l": 8, "r": 16, "t": 8, "b": 8},
@@ -84,12 +85,13 @@ def make_row_layout(rows: int, xaxis: Json, **more: object) -> Json:
 
 
 def row_height(rows: int, *, per_row: int = 28, least: int = 140) -> int:
-    """Compute the height of a figure with so many rows, in pixels, with room for its axis and key."""
+    """Compute the height of a figure with so many rows in pixels, with room for its axis and key."""
     return max(least, rows * per_row + 88)
 
 
 def make_named_rows(names: Sequence[str] = ()) -> Json:
-    """Make an axis of row names, the first at the top, in the order of `names`, each once, or else of the data."""
+    """Make an axis of row names, the first at the top. Rows are in the order of `names`, with repeated names once, or
+    without `names` in the order of the data."""
     if not names:
         return make_axis("", autorange="reversed", type="category")
     rows = list(dict.fromkeys(names))
@@ -97,6 +99,6 @@ def make_named_rows(names: Sequence[str] = ()) -> Json:
 
 
 def make_numbered_rows(texts: Sequence[str]) -> Json:
-    """Make an axis whose rows are numbered from 0, the first at the top, each with its text."""
+    """Make an axis whose rows are numbered from 0, the first at the top, and labelled with these texts."""
     ticks = {"tickvals": list(range(len(texts))), "ticktext": [*texts], "range": [len(texts) - 0.5, -0.5]}
     return make_axis("", **ticks, showgrid=False, zeroline=False)

@@ -1,4 +1,4 @@
-"""Throughput by batch: a line for each runtime, provider and precision."""
+"""The chart of throughput by batch, with a line for each combination of the other settings."""
 
 from collections.abc import Sequence
 
@@ -17,8 +17,9 @@ NAME = "throughput"
 
 
 def draw_throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
-    """Draw the items per second of every cell with a batch but A/A twins over the batch, by the time that the
-    verdicts rest on. The title names the most among cells with right outputs."""
+    """Draw items per second over the batch, for every cell with a batch except A/A twins, by the time that verdicts
+    rest on. The title names the highest, of cells with right outputs if there are any. Without such cells the chart is
+    empty and says so."""
     times = Times.of(cells, comparisons)
     known = [cell for cell in cells if cell.throughput is not None and cell.batch and cell.twin_of is None]
     measured = [times.with_compared_time(cell) for cell in known]
@@ -64,7 +65,7 @@ def draw_throughput(cells: Sequence[Cell], address: Address, comparisons: Sequen
 
 
 def _choose_colours(lines: Sequence[Sequence[Cell]], measured: Sequence[Cell]) -> list[str]:
-    """Choose the colours of the lines; where there are many, only the highest are coloured."""
+    """Choose the colours of the lines. Where there are many, only the SLOTS highest lines are coloured."""
     colour_of = colours.choose_cell_colour(measured)
     highest = sorted(range(len(lines)), key=lambda place: -max(cell.throughput or 0.0 for cell in lines[place]))
     return [colour_of(line[0]) if place in highest[: theme.SLOTS] else colours.GREY for place, line in enumerate(lines)]
@@ -72,7 +73,7 @@ def _choose_colours(lines: Sequence[Sequence[Cell]], measured: Sequence[Cell]) -
 
 def _draw(measured: Sequence[Cell], batches: Sequence[int], *, name: str, colour: str, address: Address) -> theme.Json:
     by_batch = {cell.batch: cell for cell in measured}
-    # a gap at each batch without a cell
+    # None breaks the line at a batch without a cell
     cells = [by_batch.get(batch) for batch in batches]
     values = [None if cell is None else cell.throughput for cell in cells]
     ends = [(0.0, 0.0) if cell is None else _items_interval(cell) for cell in cells]
@@ -93,7 +94,7 @@ def _draw(measured: Sequence[Cell], batches: Sequence[int], *, name: str, colour
 
 
 def _items_interval(cell: Cell) -> tuple[float, float]:
-    """Convert the interval of p50 to items per second: fast latencies are the high end."""
+    """Convert the interval of p50 to items per second. The low end of latency becomes the high end."""
     value, items = cell.throughput or 0.0, 1000 * (cell.batch or 0) * cell.concurrency
     low, high = cell.p50_ci_ms or (0.0, 0.0)
     return items / high if high > 0 else value, items / low if low > 0 else value

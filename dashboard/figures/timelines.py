@@ -1,5 +1,5 @@
-"""Charts of one traced inference: its timeline as a flame chart, and the placement map, which shows the runs of nodes
-on one provider in their order."""
+"""Charts of a traced inference: its timeline as a flame chart, and the placement map, which shows in order of execution
+how the provider changes from node to node."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign
 
 ONE = "timeline"
-# bars beyond this could not be told apart; the shortest are left out, so that what stood out still stands out
+# more bars could not be distinguished; the shortest bars are left out, because the long ones matter
 MAX_BARS = 1500
 MAX_ROWS = 300
 MAX_TYPES = 6
-# in the title
+# at most so many operator types are named in the title
 TYPES_NAMED = 3
 NOTHING = Timeline(runs=0, number=0, duration_us=0.0, spans=())
 
 
 @dataclass(frozen=True)
 class Matched:
-    """A group of nodes that several cells have in common. `moved`: the sign of each cell's change but the base's, None
-    where its time did not change."""
+    """A group of nodes that several cells have in common. `moved`: for each cell except the base the sign of its
+    change, None where its time did not change."""
 
     name: str
     moved: Sequence[Sign | None]
@@ -34,7 +34,8 @@ class Matched:
 
 @dataclass(frozen=True)
 class Bar:
-    """Spans that run one after another; where several cells are compared, those of the same nodes are one bar."""
+    """Spans that run one after another and are drawn as a bar. In a timeline each span is a bar; where several cells
+    are compared, spans of the same nodes share a bar."""
 
     spans: Sequence[Span]
     row: int
@@ -51,8 +52,8 @@ class Bar:
 
 
 def draw_timeline(trace: Timeline | str, *, untraced_ms: float | None = None) -> Figure:
-    """Draw the timeline of one traced inference, its MAX_BARS longest nodes. A text in place of the trace is the
-    sentence that says why there is none, and the figure is empty. `untraced_ms`: the cell's p50 without tracing."""
+    """Draw the timeline of a traced inference with its MAX_BARS longest nodes. `trace`: the trace, or a sentence that
+    says why there is none, which an empty chart then shows; `untraced_ms`: the cell's p50 without tracing."""
     if isinstance(trace, str):
         return empty_figure(ONE, trace, _make_table(NOTHING))
     longest = sorted(trace.spans, key=lambda span: -span.duration_us)[:MAX_BARS]
@@ -81,8 +82,7 @@ def draw_timeline(trace: Timeline | str, *, untraced_ms: float | None = None) ->
 
 
 def write_finding(trace: Timeline) -> str:
-    """Say how much of the inference each of the TYPES_NAMED operator types with most time takes. The trace must have
-    a node."""
+    """Say which share of the inference the TYPES_NAMED longest operator types take. The trace must have a node."""
     times = sum_by_type(trace.spans)
     leading = sorted(times, key=lambda op_type: -times[op_type])[:TYPES_NAMED]
     whole_us = trace.duration_us or 1.0
@@ -91,7 +91,7 @@ def write_finding(trace: Timeline) -> str:
 
 
 def sum_by_type(spans: Sequence[Span]) -> dict[str, float]:
-    """Sum the microseconds that nodes take themselves, without what runs inside them, by the type of their operator."""
+    """Sum the nodes' own time in µs, without the nodes that run inside them, by operator type."""
     times: dict[str, float] = {}
     for span in spans:
         times[span.op_type] = times.get(span.op_type, 0.0) + span.self_us
@@ -112,7 +112,7 @@ def _write_summary(trace: Timeline, drawn: int) -> str:
 
 
 def _write_note(trace: Timeline, untraced_ms: float | None) -> str:
-    """Say that tracing adds time, and how much where that is known."""
+    """Say that tracing adds time, and compare with p50 where that is known."""
     general = "Tracing adds time: read shares and order from it, and latency from p50."
     if untraced_ms is None:
         return general
@@ -128,8 +128,8 @@ def _name_row(lane: int, depth: int) -> str:
 def make_layout(
     rows: Sequence[str], traces: Sequence[Timeline], title: str, *, height: int, bargap: float, **more: object
 ) -> theme.Json:
-    """Make the layout of traced inferences in rows, the first at the top, whose axis ends with the longest
-    inference, or with the last node where that is later. `title`: of the axis; every trace must have a node."""
+    """Make the layout of traced inferences in rows, the first at the top. The axis ends with the longest inference, or
+    with the last node where that is later. `title`: of the axis. Every trace must have a node."""
     end = max(max(trace.duration_us, *(span.start_us + span.duration_us for span in trace.spans)) for trace in traces)
     return theme.make_layout(
         height=height,
@@ -154,7 +154,7 @@ def _draw_series(bars: Sequence[Bar], spans: Sequence[Span]) -> list[theme.Json]
 
 
 def draw_bars(name: str, bars: Sequence[Bar], colour: str) -> theme.Json:
-    """Make the series of these bars, in one colour, in µs at their rows; `name` stands in the key."""
+    """Make the series of these bars in one colour, with times in µs. `name`: its name in the key."""
     return traces.make_bars(
         [round(bar.length_us, 1) for bar in bars],
         [bar.row for bar in bars],
@@ -174,7 +174,7 @@ def draw_bars(name: str, bars: Sequence[Bar], colour: str) -> theme.Json:
 
 
 def format_us(value: float | None) -> str:
-    """Format whole microseconds, as the profiler writes them; None is 0."""
+    """Format a time as whole microseconds, without the unit; None as 0."""
     return numbers.fixed(value or 0.0, 0)
 
 
@@ -216,8 +216,9 @@ class Stretch:
 
 
 def draw_placement(trace: Timeline | str) -> Figure:
-    """Draw the nodes of the main graph as one bar in the order of execution, a stretch for each change of provider;
-    empty with a sentence where the provider never changes or nothing was traced. The first MAX_STRETCHES are drawn."""
+    """Draw the nodes of the main graph in the order of execution as a bar of stretches, each on a single provider. At
+    most the first MAX_STRETCHES are drawn. The chart is empty and says why where the provider never changes or there is
+    no trace (`trace` is then the sentence)."""
     if isinstance(trace, str):
         return empty_figure(PLACEMENT_MAP, trace, _make_stretch_table([]))
     nodes = [span for span in trace.spans if span.depth == 0]
@@ -251,7 +252,7 @@ def draw_placement(trace: Timeline | str) -> Figure:
 
 
 def _count_switches(stretches: Sequence[Stretch]) -> str:
-    """Count how often execution changes its provider."""
+    """Say how often execution switches to another provider, or that it never does."""
     nodes = sum(len(stretch.spans) for stretch in stretches)
     if not stretches:
         return "The trace holds no executed node."

@@ -1,4 +1,4 @@
-"""The traces and shapes of figures, as Plotly takes them: bars, points with whiskers, lines, bands."""
+"""The traces and shapes of figures in Plotly's form: bars, points with whiskers, lines, bands."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -18,7 +18,7 @@ def make_bar_labels(texts: Iterable[str]) -> Json:
 def make_points(
     x: Iterable[object], y: Iterable[object], *, hover: str = "", mode: str = "markers", **more: object
 ) -> Json:
-    """Make a trace of points, lines or both, by `mode`; without `hover` nothing is shown on hover."""
+    """Make a trace of points, lines or both, as Plotly's `mode` says. Without `hover` nothing is shown on hover."""
     on_hover = {"hovertemplate": f"{hover}<extra></extra>"} if hover else {"hoverinfo": "skip"}
     return {"type": "scatter", "mode": mode, "x": [*x], "y": [*y], **on_hover, **more}
 
@@ -40,8 +40,8 @@ def make_row_points(
     hover: str = "%{fullData.name}, %{y}<br>%{text}",
     **more: object,
 ) -> Json:
-    """Make a trace with a point and its interval in each of the named rows. `text` in `more`: what is shown on
-    hover."""
+    """Make a trace with a point and its interval in each of the named rows. `more` must have a `text` for each point
+    unless `hover` does without it."""
     error = make_whiskers(values, intervals, colour) if values else {}
     marker = {"color": colour, "size": 9, "symbol": mark}
     return make_points(values, rows, hover=hover, mode="markers", error_x=error, marker=marker, **more)
@@ -50,8 +50,8 @@ def make_row_points(
 def make_whiskers(
     values: Sequence[float], intervals: Iterable[tuple[float, float]], colour: str, *, thickness: float = 1.5
 ) -> Json:
-    """Make the whiskers of the values, at least one, each with its interval's low and high end. An end on the wrong
-    side of its value is drawn at the value."""
+    """Make the whiskers of at least one value from the low and high ends of their intervals. An end on the wrong side
+    of its value is drawn at the value."""
     lows, highs = zip(*intervals, strict=True)
     return {
         "type": "data",
@@ -65,12 +65,12 @@ def make_whiskers(
 
 
 def make_rule(along: Literal["x", "y"], at: float, *, colour: str = SOFT, width: float = 1, dash: str = "") -> Json:
-    """Make a straight line through the whole figure at a value of x or y: a vertical one `along` x."""
+    """Make a straight line through the whole figure at a value of an axis; a value of x makes a vertical line."""
     return {**_span_figure(along, at, at), "type": "line", "line": make_pen(colour, width, dash)}
 
 
 def make_band(along: Literal["x", "y"], low: float, high: float, *, percent: int) -> Json:
-    """Make a band through the whole figure between two values of x or y. `percent`: how opaque it is."""
+    """Make a band through the whole figure between two values of an axis. `percent`: the opacity of the band."""
     return {**_span_figure(along, low, high), "type": "rect", "line": {"width": 0}, "fillcolor": f"{INK}/{percent}"}
 
 

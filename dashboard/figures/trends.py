@@ -14,8 +14,8 @@ from farm.rules.wording import numbers
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One value of a line, as a ratio to the pinned release, whose own value has `round` 0. `low` and `high`: its
-    interval, None without one."""
+    """A value of a line, as a ratio to the pinned release. `round`: the number of the watch's round, 0 for the pinned
+    release itself; `low` and `high`: the interval, None without one; `outcome`: of the round."""
 
     at: datetime
     version: str
@@ -29,7 +29,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Shift:
-    """A level shift: the index of the first value of the new level, and new / old."""
+    """A level shift. `index`: of the first value on the new level; `ratio`: new level / old level."""
 
     index: int
     ratio: float
@@ -46,8 +46,8 @@ class Mark:
 
 @dataclass(frozen=True)
 class Line:
-    """One series on one node. `name`: what tells it apart from the other lines; `words`: what more and less of its
-    metric are called."""
+    """A series on a node, with at least one point. `label`: all its settings; `name`: only those that differ from other
+    lines; `words`: what more and less of its metric are called; `key`: its name in addresses."""
 
     series: str
     node: str
@@ -63,7 +63,7 @@ class Line:
         return self.points[-1]
 
     def change(self, point: Point) -> str:
-        """Write the change against the pinned release: `19 % slower`."""
+        """Return the change against the pinned release in words: `19 % slower`."""
         return numbers.change(point.ratio, point.low, point.high, words=self.words)
 
     def verdict(self, point: Point) -> str:
@@ -71,7 +71,7 @@ class Line:
         return judge_series_value(point.ratio, point.low, point.high, is_undecided=is_open, words=self.words)
 
     def describe(self, point: Point) -> str:
-        """Write the change, followed by “undecided” where that is its verdict."""
+        """Return the change in words, followed by “undecided” where that is its verdict."""
         return mark_undecided(self.change(point), self.verdict(point) if point.round else "equal")
 
     def interval(self, point: Point) -> str:
@@ -84,8 +84,8 @@ class Line:
 
 @dataclass(frozen=True)
 class XAxis:
-    """The axis of the lines: `releases` in their order or, without any, time. `rounds`: a point of each round that
-    measured any line."""
+    """The x axis of the lines: over `releases` in their order, or over time where that is empty. `rounds`: for each
+    round that measured any line one of its points."""
 
     releases: Sequence[str]
     rounds: Mapping[int, Point]
@@ -94,8 +94,8 @@ class XAxis:
         return str(point.version) if self.releases else f"{point.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
     def with_gaps(self, line: "Line", indexes: Sequence[int]) -> list[tuple[str, int | None, Point | None]]:
-        """List the points of the line at these indexes, each as its x, its index and itself. Where other lines have a
-        value and this one has none, an x without index and point breaks the line."""
+        """List the points of the line at these indexes, each with its x and its index. Where other lines have a value
+        and this line has none, an x without index and point breaks the line."""
         known = [(self.x(line.points[index]), index, line.points[index]) for index in indexes]
         missing = set(self.releases) - {point.version for point in line.points}
         if not self.releases:
@@ -104,7 +104,7 @@ class XAxis:
         order = {version: number for number, version in enumerate(self.releases)}
         drawn = [*known, *((x, None, None) for x in missing)]
         drawn.sort(key=lambda part: (order.get(part[0], 0), part[0]))
-        # one gap breaks a line, however long it is
+        # a single gap is enough to break the line, so further ones in sequence are dropped
         return [part for before, part in pairwise([("", 0, None), *drawn]) if (before[1], part[1]) != (None, None)]
 
 
@@ -121,12 +121,12 @@ def describe_shift(line: Line, shift: Shift) -> str:
 
 
 NAME = "trend"
-# by the clock or, where the machine was busy, as processor time: what the verdict of its round rests on
+# latency by the clock or, on a busy machine, processor time: whichever the verdict of the round rests on
 LATENCY = "latency"
-# lines with a colour of their own, and further ones in grey
+# how many lines have a colour of their own, and how many are drawn in all, the others in grey
 COLOURED, DRAWN = 7, 30
 MAX_POINTS, MAX_GREY_POINTS = 300, 80
-# with more, whiskers hide the line
+# a line with more values has no whiskers, because they would hide it
 WHISKERS = 60
 
 
@@ -139,9 +139,9 @@ def draw_trend(
     chosen: str = "",
     what: str = LATENCY,
 ) -> Figure:
-    """Draw the lines of a watch over `releases`, or over time where there are none, at most DRAWN lines; without any
-    the figure is empty. `chosen`: the key of a line that is highlighted, with the others in grey; `what`: the metric;
-    `table`: has the figures of all lines."""
+    """Draw at most DRAWN lines of a watch over `releases`, or over time where that is empty. Without lines the chart is
+    empty and says so. `reference`: the pinned release; `chosen`: the key of a line that is highlighted while the others
+    are grey; `what`: the metric in words; `table`: the table of all lines."""
     if not lines:
         return empty_figure(
             NAME, "No data yet: the first round of this watch adds the first point of each series.", table
@@ -176,8 +176,8 @@ def draw_trend(
 
 
 def write_finding(lines: Sequence[Line], *, reference: str) -> str:
-    """Say what the last values are, and how often a level shifted: of a single line its last value of a release other
-    than the reference, of several lines the smallest and the largest last value."""
+    """Say what the last values are, and count the level shifts. For a single line, its last value of a release other
+    than the reference is named; for several lines, the smallest and the largest last value."""
     shifts = sum(len(line.shifts) for line in lines)
     shifted = f"; {numbers.counted(shifts, 'level shift')}" if shifts else ""
     if len(lines) == 1:
@@ -193,7 +193,7 @@ def write_finding(lines: Sequence[Line], *, reference: str) -> str:
 
 
 def _write_note(lines: Sequence[Line], releases: Sequence[str]) -> str:
-    """Explain the signs that are in the drawing."""
+    """Explain the marks that the drawing shows."""
     parts = [
         f"Whiskers: 95 % interval{'' if all(map(_has_whiskers, lines)) else f', of lines of up to {WHISKERS} values'}.",
         f"A break in a line: not measured {'on that release' if releases else 'in that round'}.",
@@ -212,7 +212,7 @@ def _write_summary(lines: Sequence[Line], drawn: Sequence[Line], reference: str,
 
 
 def _choose_colours(lines: Sequence[Line], chosen: str) -> dict[tuple[str, str], str]:
-    """Choose the colour of each series on a node, which it keeps when it is chosen."""
+    """Choose the colour of each line, by series and node. A chosen line keeps its colour and the others become grey."""
     own = dict(
         zip(
             [(line.series, line.node) for line in lines],
@@ -245,7 +245,7 @@ def _draw_series(line: Line, xaxis: XAxis, colour: str) -> list[theme.Json]:
 
 
 def _draw_line(line: Line, indexes: Sequence[int], xaxis: XAxis, *, colour: str) -> theme.Json:
-    """Draw the values, with a gap wherever others were measured and this line was not."""
+    """Draw the values, with a gap where other lines were measured and this line was not."""
     drawn = xaxis.with_gaps(line, indexes)
     points = [point for _, _, point in drawn]
     more: theme.Json = {}
@@ -272,7 +272,7 @@ def _draw_line(line: Line, indexes: Sequence[int], xaxis: XAxis, *, colour: str)
 
 
 def _list_links(line: Line, indexes: Sequence[int | None]) -> list[str]:
-    """List the address of each of these points: of its alert, else of its run; empty for a gap."""
+    """List the address of each of these points: its alert, else its run; empty for a gap and for neither."""
     runs = {index: f"/runs/{point.run}/" for index, point in enumerate(line.points) if point.run}
     pages = {**runs, **{mark.index: f"/alerts/{mark.alert}/" for mark in line.marks}}
     return ["" if index is None else pages.get(index, "") for index in indexes]

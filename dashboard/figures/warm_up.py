@@ -1,4 +1,4 @@
-"""How a process settles: the timings of each launch, one after another."""
+"""The chart of how processes settle: the timings of each launch in their order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,17 +11,18 @@ from farm.rules.presenting.tables import Column, Entry, Number, Table, as_number
 from farm.rules.wording import numbers
 
 NAME = "warm-up"
-# points of all launches together: some 100 kB of JSON
+# at most so many points of all launches together, which are some 100 kB of JSON
 MAX_POINTS = 4000
 MAX_LAUNCHES = 16
-# windows of a launch agree within this much (docs/samples.md)
+# a relative change within this counts as settled (docs/samples.md)
 STEADY = 0.05
 MIN_TIMINGS = 10
 
 
 @dataclass(frozen=True)
 class Launch:
-    """A process and the times of its inferences, in their order. `number`: from 0."""
+    """A process launch with the times of its inferences, in order. `number`: counts from 0, in `name` from 1;
+    `first_tenth_ms`, `last_half_ms`: the medians of the first tenth and of the last half."""
 
     number: int
     times_ms: Sequence[float]
@@ -40,8 +41,7 @@ class Launch:
 
     @property
     def change(self) -> float:
-        """Return the median of the first tenth against that of the last half, as a ratio; above 1 the launch began
-        slower."""
+        """Return the median of the first tenth / that of the last half; above 1 where the launch began slower."""
         return self.first_tenth_ms / self.last_half_ms
 
 
@@ -56,9 +56,10 @@ COLUMNS: tuple[Column[Launch], ...] = (
 
 
 def draw_warm_up(cell: Cell, timings: Sequence[tuple[int, Sequence[float]]]) -> Figure:
-    """Draw a thin line for each of the last MAX_LAUNCHES launches: the last in the runtime's colour, earlier ones in
-    grey. Launches of fewer than MIN_TIMINGS timings are left out; long ones are thinned, but keep their lowest and
-    highest times. `timings`: each launch's number, from 0, and its times in ms."""
+    """Draw a thin line for each of the last MAX_LAUNCHES launches, the last one in the runtime's colour and the others
+    in grey. Launches with fewer than MIN_TIMINGS timings are left out; without any other the chart is empty and says
+    so. Long lines are thinned, but keep their lowest and highest times. `timings`: the number of each launch, from 0,
+    with its times in ms."""
     launches = [Launch(number, times) for number, times in timings if len(times) >= MIN_TIMINGS]
     table = Table.of(NAME, "How each launch begins", COLUMNS, launches)
     if not launches:

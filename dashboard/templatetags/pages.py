@@ -1,4 +1,4 @@
-"""Filters and tags of the templates: numbers and signs in words, links, addresses that keep their parameters."""
+"""Filters and tags of the templates: numbers and signs in words, links, and addresses that keep their parameters."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,10 +20,11 @@ from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import sign_of
 
 register = template.Library()
+# a headline with more characters is written smaller
 LONG_HEADLINE = 150
-# columns of moments and numbers of rows: the newest is asked for first
+# columns of times and row numbers, whose first click sorts the newest first
 NEWEST_FIRST = ("id", "at")
-# parameters by which a page's script asks for a part of the page; links do not keep them
+# a page's script requests a part of the page by these parameters, which links must not keep
 OF_PARTS = ("part", "have")
 
 register.filter("bytes", numbers.size)
@@ -49,7 +50,7 @@ def sign(word: str | None) -> SafeString:
 
 @register.filter
 def when(at: datetime | None) -> str | SafeString:
-    """Write a moment in UTC as a time element; `not yet` for None."""
+    """Write a time in UTC as a time element; `not yet` for None."""
     return "not yet" if at is None else markup.moment(at)
 
 
@@ -60,8 +61,8 @@ def elapsed(since: datetime) -> SafeString:
 
 @register.simple_tag
 def term(name: str, label: str = "") -> str | SafeString:
-    """Write a term as a link to its row in docs/words.md, whose explanation terms.js shows. `label`: how the page
-    spells it. A term that the documents do not explain is no link."""
+    """Write a term as a link to its row in docs/words.md, with its explanation, which terms.js shows. `label`: the text
+    of the link, else the term itself. A term that the documents do not explain becomes plain text."""
     known = documents.terms().get(name)
     if known is None:
         return label or name
@@ -71,7 +72,7 @@ def term(name: str, label: str = "") -> str | SafeString:
 
 @register.simple_tag
 def doc_link(name: str, label: str, anchor: str = "") -> str | SafeString:
-    """Write a link to a document; empty on a farm that was installed without it."""
+    """Write a link to a document; empty where the document is not installed."""
     if name not in documents.names():
         return ""
     return format_html('<a href="{}">{}</a>', documents.address(name, anchor), label)
@@ -79,7 +80,7 @@ def doc_link(name: str, label: str, anchor: str = "") -> str | SafeString:
 
 @register.simple_tag
 def recipe_options() -> SafeString:
-    """Write the accuracy recipes to choose from as options: each metric alone, and a few examples with a step."""
+    """Write accuracy recipes as option elements: each metric alone, then a few examples with a further step."""
     named = [(entry.name, f"{entry.name}: {entry.title}") for entry in METRICS.values()]
     steps = [(recipe, recipe) for recipe in ("softmax+mse", "argmax", "threshold=0.5")]
     return format_html_join("", '<option value="{}">{}</option>', [*named, *steps])
@@ -87,8 +88,7 @@ def recipe_options() -> SafeString:
 
 @register.simple_tag
 def terms(*names: str) -> str | SafeString:
-    """Write a line with the terms that a section uses, each linked to its explanation; empty where no documents are
-    installed."""
+    """Write a line with these terms, each linked to its explanation; empty where no documents are installed."""
     if not documents.terms():
         return ""
     links = format_html_join(", ", "{}", ((term(name),) for name in names))
@@ -104,18 +104,18 @@ def runtime(requirement: str) -> str:
 @register.filter
 @stringfilter
 def verdict_class(headline: str) -> str:
-    """Return the class of a page's headline; a long one has a further class, for a smaller size."""
+    """Return the CSS classes of a page's headline; a long headline has a second class, which makes it smaller."""
     return "verdict long" if len(headline) > LONG_HEADLINE else "verdict"
 
 
-# first part of an address → the entry of the top bar that it belongs to, where that is another
+# maps the first part of an address to its entry in the top bar, where the two have different names
 ENTRIES = {"": "home", "watches": "alerts", "trends": "alerts", "releases": "fleet", "variants": "models"}
 
 
 @register.simple_tag(takes_context=True)
 def nav_link(context: template.Context, name: str) -> SafeString:
-    """Write a link of the top navigation, with its first letter as shortcut; it is marked on the pages of its section.
-    The link of alerts shows the number of open alerts, unless it is 0."""
+    """Write a link of the top navigation, with its first letter as keyboard shortcut. The link is marked on the pages
+    of its section. The link to alerts shows the number of open alerts, unless that is 0."""
     address = reverse(f"dashboard:{name}")
     request = context["request"]
     part = request.path.split("/")[1]
@@ -125,7 +125,7 @@ def nav_link(context: template.Context, name: str) -> SafeString:
     return format_html('<a href="{}" data-key="{}"{}>{}{}</a>', address, name[0], current, name.title(), badge)
 
 
-# sections of the settings with what they are called; those of an administrator first
+# the sections of the settings, by page name; FARM_SECTIONS are for administrators and come first
 FARM_SECTIONS = {"settings": "Setting up", "openid": "Sign-in", "indexes": "Package indexes", "backup": "Backup"}
 SECTIONS = {"tokens": "Tokens", "teams": "Teams", "channels": "Channels", "shares": "Share links", "audit": "Audit log"}
 
@@ -151,7 +151,7 @@ def page_tabs(context: template.Context, name: str) -> SafeString:
 
 
 def _links(path: str, shown: Mapping[str, str]) -> SafeString:
-    """Write links to pages, by their names in urls.py; the one that the page at `path` belongs to is marked."""
+    """Write links to pages, by their names in urls.py. The link to the page at `path`, or above it, is marked."""
     titles_at = {reverse(f"dashboard:{name}"): title for name, title in shown.items()}
     here = max((place for place in titles_at if path.startswith(place)), key=len, default="")
     links = (
@@ -162,8 +162,8 @@ def _links(path: str, shown: Mapping[str, str]) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def address(context: template.Context, **changes: object) -> str:
-    """Return the page's own address with some parameters of its query changed and the others kept. An empty value
-    removes a parameter."""
+    """Return the page's own address with these parameters of the query changed and the others kept. An empty value or
+    None removes a parameter."""
     query = context["request"].GET.copy()
     for name in OF_PARTS:
         query.pop(name, None)
@@ -178,8 +178,8 @@ def address(context: template.Context, **changes: object) -> str:
 
 @register.simple_tag(takes_context=True)
 def order_by(context: template.Context, head: Head) -> str:
-    """Return the address that sorts the list by a column, numbers and times descending first, and the other way round
-    where it is sorted by that column already. It leads to the first page."""
+    """Return the address that sorts the list by a column and shows its first page. Numbers and times are sorted
+    descending first. Where the list is sorted by that column already, the address reverses the order."""
     now = context["request"].GET.get("sort", "")
     first = "-" if head.is_number or head.order in NEWEST_FIRST else ""
     other = {head.order: f"-{head.order}", f"-{head.order}": head.order}
@@ -197,7 +197,8 @@ def order_of(context: template.Context, head: Head) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def sort_choices(context: template.Context, table: Table) -> SafeString:
-    """Write the orders of a list as options, each column up and down, for narrow windows that show no column heads."""
+    """Write the orders of a list as option elements, each sortable column ascending and descending. Narrow windows need
+    them because they show no column heads."""
     now = context["request"].GET.get("sort", "")
     ways = [("", "default order")]
     for head in table.heads:
