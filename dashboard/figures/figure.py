@@ -199,7 +199,7 @@ def empty_figure(name: str, sentence: str, table: Table) -> Figure:
 
 def name_column(along: Sequence[axes.Axis], address: Address, *, only: str = "") -> Column[Cell]:
     """Make the column that names cells by their settings along these axes, with a link. Without axes every name is
-    `only`, or where that is empty the cell's default name. Cells with wrong outputs are marked."""
+    `only`, or where that is empty their runtime. Cells with wrong outputs are marked."""
 
     def entry(cell: Cell) -> Entry:
         text = axes.name_of(cell, along) if along or not only else only

@@ -1,6 +1,7 @@
-"""Who may open a page, how a refusal is shown, what a form sent, and for which team it acts.
+"""Access to pages, pages for refusals, and the reading of forms and of the team for which they act.
 
-`page`, `action` and `form_page` decorate views that only signed-in people may call: by GET, by POST, or by both.
+`page`, `action` and `form_page` decorate views for signed-in people: by GET, by POST, or by both. All three redirect
+others to the sign-in page, and turn a Refusal that the view raises into a page that explains it.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,8 +27,6 @@ View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 
 def page(view: View[P]) -> View[P]:
-    """Decorate a view that signed-in people read, by GET or HEAD. Others are redirected to the sign-in page. A Refusal
-    that the view raises becomes a page that explains it."""
     return _guarded(require_safe(view))
 
 
@@ -53,8 +52,8 @@ def _guarded(view: View[P]) -> View[P]:
 
 
 def require_administrator(request: HttpRequest, what: str) -> "User":
-    """Return the signed-in user, who administers the farm. Raises NotAllowed for others. `what` completes the refusal:
-    “Only an administrator of this farm sees …”."""
+    """Return the signed-in user if they administer the farm, else raise NotAllowed. `what` completes the refusal: “Only
+    an administrator of this farm sees …”."""
     user = signed_in_user(request)
     if not user.is_superuser:
         raise NotAllowed(f"Only an administrator of this farm sees {what}; ask one.")
@@ -62,6 +61,7 @@ def require_administrator(request: HttpRequest, what: str) -> "User":
 
 
 def render_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+    # a missing object gets the page of an unknown address
     name = "404.html" if isinstance(refusal, Missing) else "dashboard/refused.html"
     return render(request, name, {"refusal": refusal}, status=refusal.status)
 
@@ -77,8 +77,8 @@ Done = TypeVar("Done")
 
 
 def carry_out(request: HttpRequest, order: Callable[[], Done], done: Callable[[Done], str]) -> bool:
-    """Call `order` and leave a message for the next page: `done` of its result, or the sentence of its Refusal, which
-    is not raised further. Returns whether it was carried out."""
+    """Call `order` and leave a message for the next page: `done` of its result, or the text of its Refusal, which is
+    not raised again. Returns whether `order` succeeded."""
     try:
         messages.success(request, done(order()))
     except Refusal as refusal:
@@ -88,14 +88,13 @@ def carry_out(request: HttpRequest, order: Callable[[], Done], done: Callable[[D
 
 
 def read_number(request: HttpRequest, name: str) -> int:
-    """Read the whole number in the field `name` of a POST; 0 for anything else, and for more than four digits."""
+    """Read the whole number in the field `name` of a POST. Anything else, and more than four digits, is read as 0."""
     typed = request.POST.get(name, "")
     return int(typed) if typed.isdecimal() and len(typed) < 5 else 0
 
 
 def read_fields(request: HttpRequest, names: Iterable[str]) -> dict[str, str]:
-    """Read fields of a POST by name, stripped and without NUL bytes, which no database takes; a missing one is
-    empty."""
+    """Read these fields of a POST, stripped and without NUL bytes, which databases reject. A missing field is empty."""
     return {name: request.POST.get(name, "").replace("\x00", "").strip() for name in names}
 
 
@@ -104,8 +103,8 @@ def split_names(text: str) -> list[str]:
 
 
 def local_address(request: HttpRequest, wanted: str) -> str:
-    """Return `wanted` where it is an address of this farm, else an empty string, so that nobody is redirected to
-    another site."""
+    """Return `wanted` if it is an address of this farm, else an empty string, so that a redirect cannot lead to another
+    site."""
     is_ours = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
@@ -113,16 +112,15 @@ def local_address(request: HttpRequest, wanted: str) -> str:
 
 
 class TeamChoice(NamedTuple):
-    """The teams that a form offers. `chosen`: the name of the one that is selected; empty where the reader has to
-    choose."""
+    """The teams that a form offers. `chosen`: the name of the selected team, empty where the reader has to choose."""
 
     teams: list["Team"]
     chosen: str
 
 
 def team_choice(user: "User", *, typed: str = "", among: "Iterable[Team] | None" = None) -> TeamChoice:
-    """Offer the teams that the user may write in, or the teams in `among`. Selected is the team named by `typed`, else
-    the user's default team; none where that is not offered. An unknown `typed` is not replaced by the default."""
+    """Offer the teams in which the user may write, or the teams in `among`. The team named `typed` is selected, or
+    without `typed` the user's default team; none where that team is not offered."""
     teams = list(teams_writable_by(user) if among is None else among)
     default = default_team(user)
     wanted = typed or (default.name if default else "")

@@ -1,4 +1,4 @@
-"""The page of one alert: its evidence, its first bad release and its work-around, each with the figures behind it."""
+"""The page of an alert: its evidence, its first bad release and its work-around, each with its measurements."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -100,9 +100,9 @@ TRIAL_COLUMNS: tuple[Column[TriedSwitch], ...] = (
 
 @dataclass(frozen=True)
 class SearchPanel:
-    """A search that was started from the alert. `is_open`: it goes on; `table`: its steps, or the options it tried;
-    `code`: the work-around as Python; `verdict`: of the work-around; `run`: the number of its last run; `latest`: the
-    first bad release as far as it was narrowed down."""
+    """A search that was started from the alert. `is_open`: it has not ended; `table`: its steps, or the options that it
+    tried; `code`: the work-around as Python code; `verdict`: of the work-around against the bad release; `run`: the
+    number of its last run; `latest`: the first bad release as far as a bisection has narrowed it down."""
 
     sentence: str
     state: str
@@ -116,8 +116,8 @@ class SearchPanel:
 
 @dataclass(frozen=True)
 class FirstBad:
-    """The first bad release. `name`: empty where it is not known; `why`: why it is not, or how sure it is; `then`: the
-    label of the link to the search."""
+    """The first bad release. `name`: empty where it is not known; `why`: why it is not known, or how sure it is;
+    `then`: the label of the link to the search, empty without a link."""
 
     name: str = ""
     why: str = ""
@@ -126,7 +126,8 @@ class FirstBad:
 
 @dataclass(frozen=True)
 class Opening:
-    """The first words of the page. `because`: what is known of the change; `notes`: sentences on the alert's state."""
+    """The first words of the page. `because`: what is known about the change; `notes`: sentences on the alert's
+    state."""
 
     headline: str
     because: str
@@ -134,7 +135,7 @@ class Opening:
 
 
 def make_opening(alert: "Alert") -> Opening:
-    """Make the first words of an alert's page: what changed, then how sure that is, since when, its cause, and the
+    """Make the first words of an alert's page: what changed, how sure that is, since when, the cause, and the
     work-around that a search found."""
     sentence, rest = split_first_sentence(alert.sentence)
     headline = _describe_change(alert)
@@ -147,7 +148,7 @@ def make_opening(alert: "Alert") -> Opening:
 
 
 def _describe_change(alert: "Alert") -> str:
-    """Write `encoder: 1.32.0 is 59 % slower than 1.29.0`; empty where the change is none of latency or throughput."""
+    """Write `encoder: 1.32.0 is 59 % slower than 1.29.0`; empty for changes of anything but latency or throughput."""
     line = _make_line(alert.leading_symptom) if alert.leading_symptom is not None else None
     return f"{alert.model.name}: {alert.bad} is {line.change.text} than {alert.good}" if line else ""
 
@@ -166,7 +167,8 @@ def _list_notes(alert: "Alert") -> list[str]:
 
 
 def leading_provider(alert: "Alert") -> str:
-    """Find the short name of the provider that the leading symptom's label begins with; `cpu` where it names none."""
+    """Find the short name of the provider with which the label of the leading symptom begins; `cpu` where it names none
+    or there is no symptom."""
     symptom = alert.leading_symptom
     word = _short_label(alert, symptom).partition(", ")[0] if symptom is not None else ""
     entry = providers.find(word) or providers.find(f"{word}ExecutionProvider")
@@ -174,15 +176,15 @@ def leading_provider(alert: "Alert") -> str:
 
 
 def find_headline_comparison(symptom: "Symptom") -> Comparison | None:
-    """Read the comparison behind a change of latency or throughput; None for other changes, and without one."""
+    """Read the comparison behind a change of latency or throughput; None for other changes, and where there is none."""
     if not symptom.comparison or not kind_of(symptom.kind).is_headline:
         return None
     return Comparison.model_validate(symptom.comparison)
 
 
 def name_comparisons(alert: "Alert") -> list[Named]:
-    """Name the comparisons of the alert's symptoms for the chart of ratios, each series once; symptoms without a
-    comparison are left out."""
+    """Name the comparisons of the alert's symptoms for the chart of ratios, once for each series on a node. Symptoms
+    without a comparison are left out."""
     step = f"{alert.good} → {alert.bad}"
     symptoms = {(symptom.node, symptom.series): symptom for symptom in alert.symptoms.all() if symptom.comparison}
     pairs = [(symptom, Comparison.model_validate(symptom.comparison)) for symptom in symptoms.values()]
@@ -208,15 +210,15 @@ def cell_address(symptom: "Symptom") -> str:
 
 
 class Evidence(NamedTuple):
-    """A row of the evidence. `line`: the comparison in words; None for changes without a ratio."""
+    """A row of the evidence. `line`: the comparison in words, None for changes that have no comparison."""
 
     symptom: "Symptom"
     line: ComparisonLine | None
 
 
 def make_evidence_table(alert: "Alert") -> Table:
-    """Make the table of all symptoms, resolved ones too, those of the alert's own node first, each with a link to its
-    cell. Changes of outputs, placement or endings have no figures."""
+    """Make the table of all symptoms, also resolved ones, each with a link to its cell. Symptoms on the alert's own
+    node come first. Changes of outputs, placement or endings have no figures."""
     ordered = sorted(alert.symptoms_by_weight(), key=lambda symptom: (symptom.node != alert.node, symptom.node))
     rows = [Evidence(symptom, _make_line(symptom)) for symptom in ordered]
     columns: tuple[Column[Evidence], ...] = (
@@ -235,7 +237,7 @@ def make_evidence_table(alert: "Alert") -> Table:
             "Now",
             lambda row: Entry(f"resolved in {row.symptom.resolved_in}" if row.symptom.resolved_in else "still present"),
         ),
-        # the headline has said the sentence of what is slower
+        # a slowdown's sentence is already in the headline
         Prose("Cause", lambda row: Entry(row.symptom.explanation or ("" if row.line else row.symptom.text))),
     )
     return Table.of("evidence", "What changed, by series", columns, rows)
@@ -247,8 +249,8 @@ def _make_line(symptom: "Symptom") -> ComparisonLine | None:
 
 
 def _side_entry(line: ComparisonLine | None, place: int) -> Entry:
-    """Make the entry of the good release's median, or of the bad one's at place 1; empty where the line leaves them
-    out, with the reason on hover."""
+    """Make the entry of a median: of the good release at place 0, of the bad one at 1. Where the line leaves both out
+    it is empty, with the reason on hover."""
     if line is None or not line.sides:
         return Entry(title=line.why if line else "")
     return Entry(f"{line.sides[place]} {line.unit}")
@@ -262,8 +264,8 @@ def _size_entry(row: "Evidence") -> Entry:
 
 
 def make_search_panel(alert: "Alert", kind: str) -> SearchPanel | None:
-    """Make the panel of the newest search of a kind, `since_when` or `work_around`, open or ended; None where none was
-    started."""
+    """Make the panel of the newest search of a kind, `since_when` or `work_around`, open or ended; None where no such
+    search was started. Tried options are sorted by how much of the slowdown they remove."""
     searches = [search for search in alert.investigations.all() if search.kind == kind]
     if not searches:
         return None
@@ -288,8 +290,8 @@ def make_search_panel(alert: "Alert", kind: str) -> SearchPanel | None:
 
 
 def find_first_bad(alert: "Alert", search: SearchPanel | None, *, may_ask: bool) -> FirstBad:
-    """Name the first bad release, or say why it is not known. `search`: the newest bisection, which is not started
-    here; `may_ask`: whether the reader may start one."""
+    """Name the first bad release, or say why it is not known. `search`: the newest bisection, None where there was
+    none; `may_ask`: the reader may start one. Nothing is started here."""
     if alert.first_bad:
         return FirstBad(name=alert.first_bad)
     if search is not None and search.is_open:
@@ -325,7 +327,8 @@ def alert(request: HttpRequest, alert_id: int) -> HttpResponse:
 
 
 def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **more: object) -> HttpResponse:
-    """Render the page of one alert. `more` adds to its context: errors, and what was typed into its forms."""
+    """Render the page of an alert. `more` adds to or replaces parts of its context, such as the errors and texts of its
+    forms."""
     kinds, compared = alerts.kinds_of(row), name_comparisons(row)
     pairs = [find_headline_comparison(symptom) for symptom in row.symptoms.all()]
     members = [member for member in memberships_in(row.team) if member.role in WRITING_ROLES]
@@ -371,7 +374,7 @@ def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **mor
 
 
 def _draw_operators(row: "Alert") -> Figure | None:
-    """Draw the operators behind the leading change of latency; None where that was not traced."""
+    """Draw the operators behind the leading change of latency; None where the change was not traced."""
     comparison = find_headline_comparison(row.leading_symptom) if row.leading_symptom is not None else None
     if comparison is None or not comparison.operators:
         return None

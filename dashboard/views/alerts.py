@@ -1,4 +1,4 @@
-"""The list of alerts with the digests of a period, and the actions on alerts, each of which is a form."""
+"""The list of alerts with the digests of a period, and the actions on alerts."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -35,25 +35,25 @@ if TYPE_CHECKING:
     from farm.alerts.models import Alert, WatchRound
 
 
-# how many days back an address may ask for
+# the periods for which an address may ask, in days
 PERIODS = {"1": "in the last day", "7": "in the last 7 days", "30": "in the last 30 days"}
 # newest rounds of a digest that are shown
 MAX_ROUNDS = 15
 WATCH: Column["WatchRound"] = Column(
     "Watch", lambda judged: Entry(judged.watch.name, href=reverse("dashboard:watch", args=[judged.watch_id]))
 )
-# the fields of a form by name, as they were typed
+# the texts that were typed into a form, by field
 Typed = Mapping[str, str]
 NOTHING_TYPED = {"note": "", "assignee": ""}
 STARTED = "started. Each step is one run."
-# carries out an action and returns the message that it is done
+# carries out an action and returns the message for the reader
 Action = Callable[["Alert", "User", Typed], str]
 
 
 @dataclass(frozen=True)
 class Digest:
-    """What a team's watches did in a period, in the words that channels send. `basis`: what the expected number of
-    false alerts rests on; `more`: how many judged rounds are not in the table."""
+    """What a team's watches did in a period. `sentence`: in the words that channels send; `basis`: on how many A/A
+    pairs the rate of false alerts rests; `more`: how many judged rounds are not in the table."""
 
     team: str
     sentence: str
@@ -63,8 +63,8 @@ class Digest:
 
 
 def make_digest_panel(team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchRound"]) -> Digest:
-    """Make the panel of a team's digest; nothing is sent. `facts`: its figures; `rounds`: the newest judged rounds,
-    for the table."""
+    """Make the panel of a team's digest; nothing is sent. `facts`: the figures of the digest; `rounds`: the newest
+    judged rounds, which the table lists."""
     pairs = numbers.counted(facts["null_pairs"], "undisturbed A/A pair")
     are = "is" if facts["null_pairs"] == 1 else "are"
     table = Table.of(f"rounds-{team.pk}", "Rounds of watches", (WATCH, *watches.ROUND_COLUMNS[1:]), rounds)
@@ -93,8 +93,9 @@ WATCH_COMMAND = "onnxfarm watch add upgrades --model MODEL --reference 1.29.0"
 
 @page
 def alerts(request: HttpRequest) -> HttpResponse:
-    """List the alerts of the reader's teams, a page of them: the open ones unless the address names another state,
-    newest first unless it sorts them. With a period in `days` also each team's digest; or as a file with `as=`."""
+    """Show a page of the alerts of the reader's teams: the open alerts unless `state` names others, the newest first
+    unless `sort` says otherwise. With a period in `days`, alerts opened before it are left out and each team's digest
+    is shown. `as` asks for a file of all rows instead."""
     user, wanted = signed_in_user(request), lists.read_search_words(request)
     name = request.GET.get("state", "open")
     name = name if name in LABELS else "open"
@@ -178,7 +179,7 @@ def _assign(alert: "Alert", by: "User", typed: Typed) -> str:
 
 
 def _find_member(alert: "Alert", name: str) -> "User | None":
-    """Find a member by name; None for an empty name. Raises Invalid for an unknown one."""
+    """Find a member of the alert's team by username; None for an empty name. Raises Invalid for other names."""
     if not name:
         return None
     member = next((member.user for member in memberships_in(alert.team) if member.user.username == name), None)
@@ -193,7 +194,7 @@ def _snooze(alert: "Alert", by: "User", typed: Typed) -> str:
 
 
 def _parse_date(text: str) -> datetime | None:
-    """Parse a day as its first moment, UTC; None for an empty text. Raises Invalid."""
+    """Parse a date as its midnight in UTC; None for an empty text. Raises Invalid for other texts."""
     if not text:
         return None
     try:
@@ -209,8 +210,8 @@ def _start_work_around(alert: "Alert", by: "User", typed: Typed) -> str:
 
 
 def _make_action(service: Callable[..., object], message: str) -> Action:
-    """Make an action from a service that takes the fields of the form besides the alert and the user. In `message` the
-    alert's number replaces `{}`."""
+    """Make an action from a service whose further arguments have the names of the form's fields. In `message`, `{}`
+    stands for the alert's number."""
 
     def act(alert: "Alert", by: "User", typed: Typed) -> str:
         service(alert=alert, by=by, **typed)
@@ -219,7 +220,7 @@ def _make_action(service: Callable[..., object], message: str) -> Action:
     return act
 
 
-# by name: the action, the fields of its form, and the field that a refusal is shown at where its code names none
+# by name: the action, the fields of its form, and the field at which a refusal is shown that names no field
 ACTIONS: dict[str, tuple[Action, tuple[str, ...], str]] = {
     "acknowledge": (_acknowledge, ("note", "assignee"), "note"),
     "assign": (_assign, ("assignee",), "assignee"),
@@ -239,7 +240,7 @@ ACTIONS: dict[str, tuple[Action, tuple[str, ...], str]] = {
 
 @action
 def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
-    """Acknowledge the selected alerts, all of them or none, and redirect to the list with a message."""
+    """Acknowledge all selected alerts, or none if one is refused, and redirect to the list with messages."""
     user = signed_in_user(request)
     numbers = lists.read_row_numbers(request.POST, "alerts", most=MAX_CHOSEN)
     if not numbers:
@@ -258,8 +259,8 @@ def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
 @action
 def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
     """Carry out the action `what`, a key of ACTIONS, and redirect to the address in `next`, else to the alert's page. A
-    refusal is shown on that page beside its field, with what was typed. Raises NotAllowed, and Missing for any other
-    action."""
+    refusal is shown on the alert's page at its field, and the typed texts are kept. Raises NotAllowed where the reader
+    may not change the alert, and Missing for any other action."""
     user = signed_in_user(request)
     row = selectors.alert(user, alert_id)
     if what not in ACTIONS:
@@ -269,7 +270,7 @@ def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
     try:
         messages.success(request, act(row, user, typed))
     except NotAllowed:
-        # they have no form to go back to
+        # such readers see no form in which to show the refusal
         raise
     except Refusal as refusal:
         field = _find_field(refusal, typed) or main_field
@@ -285,8 +286,8 @@ def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
 
 
 def _find_field(refusal: Refusal, typed: Typed) -> str:
-    """Find the field that a refusal is about: its code names it, or its sentence quotes what was typed. Empty where
-    neither is so."""
+    """Find the field that caused a refusal: the field that its code names, or whose text its sentence quotes. Empty
+    where there is neither."""
     if refusal.code in typed:
         return refusal.code
     quoted = [name for name, text in typed.items() if text and text in str(refusal)]

@@ -1,4 +1,4 @@
-"""The audit log: who did what in the teams that the reader manages."""
+"""The page of the audit log, with the events that the reader may see."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ NOTHING: tuple[object, ...] = (None, "", [], {})
 
 
 def describe_facts(event: "AuditEvent") -> str:
-    """Write the facts of an event, `role member, until 2026-12-01`; those without a value are left out."""
+    """Write the facts of an event: `role member, until 2026-12-01`. Facts without a value are left out."""
     known = {name: value for name, value in event.facts.items() if value not in NOTHING}
     return ", ".join(
         f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}" for name, value in known.items()
@@ -38,8 +38,8 @@ COLUMNS: tuple[Column["AuditEvent"], ...] = (
 
 @page
 def audit(request: HttpRequest) -> HttpResponse:
-    """Show a page of the audit log, newest first, or what of it has the searched words in its verb, subject or actor;
-    or as a file with `as=`."""
+    """Show a page of the audit log, the newest events first. A search keeps the events whose verb, subject or actor
+    contains the text. `as` asks for a file of all rows instead."""
     rows, wanted = audit_events_visible_to(signed_in_user(request)), lists.read_search_words(request)
     if wanted:
         has_words = Q(verb__icontains=wanted) | Q(subject__icontains=wanted) | Q(actor__username__icontains=wanted)

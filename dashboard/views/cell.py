@@ -1,4 +1,4 @@
-"""The page of one cell."""
+"""The page of a cell, with its tab of the trace, and the parts that its share link shows too."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -53,8 +53,8 @@ Line = tuple[Entry, ...]
 
 
 def make_comparison_table(cells: Sequence[Cell], cell: Cell, address: Address) -> Table:
-    """Make the table of comparisons of the cell's outputs: with its own other settings, if it was checked, then with
-    the other cells of its block."""
+    """Make the table that compares the cell's outputs: first with the same cell under other settings, if it was checked
+    so, then with the other cells of its block."""
     is_checked = cell.is_repeatable is not None
     checks = (_check_optimisations, _check_repetition, _check_batch_row, _check_precision) if is_checked else ()
     rows = [check(cell) for check in checks] + _compare_engines(cells, cell, address)
@@ -98,7 +98,7 @@ def _check_precision(cell: Cell) -> Line:
 
 
 def _compare_engines(cells: Sequence[Cell], cell: Cell, address: Address) -> list[Line]:
-    """Compare the cell with the others of its block; those from which it differs come first."""
+    """Compare the cell's outputs with those of other cells of its block. Cells with other outputs come first."""
     block = [other for other in cells if other.block == cell.block]
     along = axes.varying_axes(block)
     by_id = {other.id: other for other in block}
@@ -128,14 +128,14 @@ def _make_line(name: Entry, sign: Sign, largest: float | None, sentence: str) ->
     return (name, Entry(sign=sign, value=sign.word), Entry(difference, largest), Entry(sentence))
 
 
-# a cell that has not ended, by what goes on in its block
+# the state of a cell that has not ended, in words, by the state of its block
 OPEN = {
     "measuring": "being measured",
     "queued": "waiting for its block",
     "preparing": "being prepared",
     "settling": "measured, being settled",
 }
-# what may end well with other sizes, limits or settings
+# statuses of cells that may succeed with other sizes, limits or settings
 ENDED_BADLY = ("failed", "timeout", "crashed")
 MACHINE = (
     ("Processor", "cpu_model"),
@@ -155,8 +155,8 @@ MACHINE = (
 
 @page
 def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
-    """Show the page of one cell, also of one that has not ended; with `view=trace` its tab of the trace. Raises Missing
-    for a cell that the run does not have."""
+    """Show the page of a cell, also of one that has not ended. With `view=trace` it shows the tab of the trace, which
+    orders the timeline if it does not exist yet. Raises Missing for a cell that the run does not have."""
     row = selectors.run(signed_in_user(request), run_id)
     if request.GET.get("view") == "trace":
         return _render_trace(request, row, cell_id)
@@ -202,8 +202,8 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
 
 
 def make_panels(cell: Cell, document: Document, address: Address, *, state: str) -> dict[str, object]:
-    """Make the context that the page of a cell and its share link have in common: headline, metrics, samples, operators
-    and comparisons. `state`: its status, or what goes on in its block."""
+    """Make the context that a cell's page shares with its share link: headline, metrics, samples, operators and
+    comparisons. `state`: the status of the cell, or a key of OPEN where it has not ended."""
     by_id = {cell.id: cell for cell in document.cells}
     compared = [
         comparison for comparison in document.comparisons if cell.id in (comparison.baseline, comparison.candidate)
@@ -234,7 +234,7 @@ def make_panels(cell: Cell, document: Document, address: Address, *, state: str)
 
 
 def _list_files(row: "Run", cell: Cell) -> dict[str, object]:
-    """Make the context of the cell's files: its log, traces and compiled model, or why they were removed."""
+    """Make the context of the cell's files: log, traces and compiled model, or why they were removed."""
     return {
         "log": pages.log_of_check_pass(row, cell.id),
         "traces": [
@@ -249,8 +249,8 @@ def _list_files(row: "Run", cell: Cell) -> dict[str, object]:
 
 
 def _find_cell(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
-    """Load the cell with its operators, or make it of the plan where it has not ended, and return its state too. Raises
-    Missing."""
+    """Load the cell with its operators, or make it from the plan where it has not ended, and return it with its state.
+    Raises Missing for a cell that the run does not have."""
     known = {cell.id for cell in document.cells}
     if cell_id in known:
         measured = selectors.cell_document(row, cell_id)
@@ -263,8 +263,9 @@ def _find_cell(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]
 
 
 def write_headline(cell: Cell, state: str, compared: Sequence[Comparison] = ()) -> str:
-    """Describe the cell in one sentence: its latency, marked where outputs are wrong, or why it has none. `state`: a
-    key of OPEN for a cell that has not ended; `compared`: its comparisons, which decide the kind of time."""
+    """Describe the cell in one sentence: its settings and latency, marked where its outputs are wrong, or why it has no
+    latency. `state`: a key of OPEN for a cell that has not ended; `compared`: the cell's comparisons, which decide the
+    kind of time."""
     marked = f"{WRONG.capitalize()}: " if is_wrong(cell, compared) else ""
     what = f"{cell.model or 'The model'} on {titles.runtime_in_words(cell.runtime)}, {titles.provider(cell.provider)}"
     if state in OPEN:
@@ -277,8 +278,8 @@ def write_headline(cell: Cell, state: str, compared: Sequence[Comparison] = ()) 
 
 
 def list_notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
-    """List in sentences what to know before trusting the figures, such as a simulated provider, time on other providers
-    or an unstable verdict. Wrong outputs are not among them."""
+    """List sentences that readers should know before they trust the figures, such as a simulated provider, time on
+    other providers or an unstable verdict. Wrong outputs are not included, since the headline names them."""
     sentences = [simulated.NOTE] if cell.simulated else []
     if cell.p50_ms is not None and cell.reason is not None:
         sentences.append(cell.reason.text)
@@ -297,20 +298,20 @@ def list_notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
 
 
 def _write_because(cell: Cell, compared: list[Comparison], by_id: Mapping[str, Cell]) -> str:
-    """Say why outputs are wrong, if they are, and what the most important comparison found."""
+    """Say why outputs are wrong, if they are, and what the most important comparison of the cell found."""
     why = why_wrong(cell) if is_wrong(cell, compared) else ""
     known = [comparison for comparison in compared if comparison.baseline in by_id and comparison.candidate in by_id]
     own = [comparison for comparison in known if comparison.candidate == cell.id]
     lead = rank_results(own or known, by_id).leading
     compared_as = sentences.comparison_sentence(lead.comparison, by_id, change=lead.change) if lead is not None else ""
     if compared_as and not own:
-        # the verdict, with its sign, is the candidate's
+        # the verdict is about the candidate, so it is dropped for the baseline
         compared_as = f"Baseline: {compared_as.partition(': ')[2]}"
     return " ".join(filter(None, (why, compared_as)))
 
 
 def _describe_compiled_model(row: "Run", cell: Cell) -> dict[str, object] | None:
-    """Describe the model that the provider compiled, and for what; None where there is none."""
+    """Describe the model that the provider compiled; None where there is none."""
     found = selectors.compiled_model(row, cell.id)
     if found is None:
         return None
@@ -325,8 +326,9 @@ def _describe_compiled_model(row: "Run", cell: Cell) -> dict[str, object] | None
 def list_machine_facts(
     facts: Mapping[str, object], node: str | None, before: BlockFacts | None = None
 ) -> list[tuple[str, str]]:
-    """List the known facts of the node that measured, as pairs of name and text. `facts`: of one machine, or of several
-    under `nodes` by name; `before`: what was read just before the block, which replaces older values."""
+    """List the known facts of the node that measured, as pairs of name and text. `facts`: the facts of one machine, or
+    of several, by node name, under the key `nodes`; `before`: what was read just before the block, which replaces older
+    values."""
     nodes = facts.get("nodes")
     found = nodes.get(node or "") if isinstance(nodes, dict) else facts
     read: dict[str, object] = dict(found) if isinstance(found, Mapping) else {}
@@ -347,7 +349,8 @@ def _format_fact(value: object) -> str:
 
 
 def _render_trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpResponse:
-    """Render the tab of the trace: the timeline of one inference, its placement, and the warm-up of launches."""
+    """Render the tab of the trace: the timeline of an inference, its placement, and the warm-up of launches. A timeline
+    that does not exist yet is ordered."""
     cell = selectors.cell_document(row, cell_id)
     trace, gone = find_or_order_timeline(row, cell_id), explain_removed_timings(row)
     document = selectors.document(row, with_operators=False)
@@ -377,7 +380,6 @@ def _render_trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpRespons
 
 
 def before_and_after_address(run_id: int, old: str, new: str) -> str:
-    """Return the address of the page that compares the traces of two cells of a run."""
     return f"{reverse('dashboard:compare')}?cells={run_id}:{old}&cells={run_id}:{new}&view=timeline"
 
 

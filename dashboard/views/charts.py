@@ -1,4 +1,4 @@
-"""The charts of a run, one at a time: which one is part of the address."""
+"""The charts of a run, of which the page shows the one that the address names."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tab:
-    """A tab of the charts. `name`: of its chart, in the address."""
+    """A tab of the charts. `name`: the name of its chart in the address."""
 
     name: str
     label: str
 
 
 class Chart(TypedDict):
-    """The context with the chosen chart. `chart`: its name; `table_open`: whether its table is shown at once; `pairs`:
-    the keys and names of the comparisons to choose from, where the chart is of one; `pair`: the key of that one."""
+    """The context with the chosen chart. `chart`: its name; `table_open`: its table is shown from the start. Where the
+    chart shows a single comparison, `pairs` has the keys and names of all that can be chosen, and `pair` its key."""
 
     tabs: tuple[Tab, ...]
     chart: str
@@ -57,10 +57,11 @@ TABS = (
 
 
 def make_chart(request: HttpRequest, row: "Run", document: Document, address: Address) -> Chart:
-    """Draw the chart that `?chart=` names, or else the one that the run is about.
+    """Draw the chart that `?chart=` names, else the chart that fits the run best.
 
-    The charts of the run's own scenarios stand before TABS. `?along=` names the axis whose comparisons are drawn, and
-    `?pair=` the comparison whose operators are drawn; without a known one it is that of the page's headline.
+    Tabs for the run's own scenarios come before TABS. `?along=` names the axis whose comparisons are drawn, and
+    `?pair=` the comparison whose operators are drawn. Where these name nothing known, the headline's axis or comparison
+    is used.
     """
     of_scenarios = scenarios.list_run_figures(document.cells, address, document.comparisons)
     tabs = (*(Tab(chart.name, chart.label) for chart in scenarios.CHARTS if chart.name in of_scenarios), *TABS)
@@ -84,8 +85,8 @@ def make_chart(request: HttpRequest, row: "Run", document: Document, address: Ad
 
 
 def _choose_chart(document: Document, of_scenarios: Iterable[str]) -> str:
-    """Choose the chart that a run is about: accuracy where precisions were judged on one runtime, else the chart of its
-    scenario, else comparisons, else latency."""
+    """Choose the chart that fits a run best: accuracy where several precisions were judged on one runtime, else the
+    chart of its scenario, else comparisons, else latency."""
     judged = [cell for cell in document.cells if cell.accuracy is not None and cell.accuracy.value is not None]
     if len({cell.precision for cell in judged}) > 1 and len({cell.runtime for cell in judged}) == 1:
         return "pareto"
@@ -97,20 +98,21 @@ def _choose_chart(document: Document, of_scenarios: Iterable[str]) -> str:
 
 
 def draw_accuracy(row: "Run", document: Document, address: Address) -> Figure:
-    """Draw accuracy against latency of a run's cells; the table says what ran in float."""
+    """Draw accuracy against latency of a run's cells. The operators of judged quantised cells are loaded for the
+    table."""
     return pareto.draw_cells([_add_operators(row, cell) for cell in document.cells], address, document.comparisons)
 
 
 def draw_model_accuracy(user: "Anyone", row: "Run", address: Address) -> Figure:
-    """Draw accuracy against latency of one run on a model's page, each cell with what it lost against earlier
-    versions on the same data."""
+    """Draw accuracy against latency of a run for its model's page. Each cell also has its loss against earlier versions
+    on the same labelled data."""
     document = selectors.document(row, with_operators=False)
     cells = add_lost_accuracy(user, row.version.model, row.version.number, document.cells)
     return draw_accuracy(row, document.model_copy(update={"cells": cells}), address)
 
 
 def _add_operators(row: "Run", cell: Cell) -> Cell:
-    """Load the operators of a quantised cell that was judged on labelled data, since its row describes them."""
+    """Load the operators of a quantised cell that was judged on labelled data, because its row describes them."""
     is_judged = cell.accuracy is not None and recipes.is_quantised(cell.precision)
     if cell.operators or not is_judged or cell.status != "done":
         return cell
@@ -118,7 +120,7 @@ def _add_operators(row: "Run", cell: Cell) -> Cell:
 
 
 def _draw_ratios(document: Document, address: Address, *, along: str) -> Figure:
-    """Draw the comparisons of the axis `along`, else of the axis that the page's headline is about."""
+    """Draw the comparisons of the axis `along`, or where it is empty of the headline's axis."""
     by_id = {cell.id: cell for cell in document.cells}
     axis = along or comparisons.choose_axis(document.comparisons, by_id)
     drawn = comparisons.drop_twins(comparisons.select_axis(document.comparisons, axis), by_id)
@@ -126,7 +128,7 @@ def _draw_ratios(document: Document, address: Address, *, along: str) -> Figure:
 
 
 def _draw_operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
-    """Draw the operators of the comparison that the address names, else of the one in the page's headline."""
+    """Draw the operators of the comparison that the address names, else of the headline's comparison."""
     by_id = {cell.id: cell for cell in document.cells}
     opening = headlines.rank_results(document.comparisons, by_id)
     known = comparisons.drop_twins(comparisons.select_axis(document.comparisons, opening.axis), by_id)

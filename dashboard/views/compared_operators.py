@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from farm.accounts.models import User
 
 
-# a group moved where its change is so large a part of the base's traced time, and of its own
+# a group has moved if its change is at least these parts of the base's whole traced time, and of the group's own time
 MIN_OF_WHOLE, MIN_OF_OWN = 0.01, 0.1
 SHOWN = 300
 LONGER, SHORTER = Sign("▲", "longer", "slower"), Sign("▼", "shorter", "faster")
@@ -46,8 +46,8 @@ FEW = "Fewer than two of these cells were traced, so there are no operators to c
 
 @dataclass(frozen=True)
 class Side:
-    """What one cell executes of a group. `types`: the types of its operators, the longest first; `time_us`: None where
-    it executes nothing of the group."""
+    """A cell's part of a group. `time_us`: the time of its operators, None where it executes none of the group; `types`
+    and `providers`: of these operators, the longest first."""
 
     time_us: float | None = None
     types: tuple[str, ...] = ()
@@ -56,10 +56,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes of the model that at least one cell executes together. `node`: the one that names the group; `covers`: the
-    others; `sides`: of each cell, the base first; `moved`: for each cell but the base the sign of its change, None
-    where there is none; `pairs`: the change of exactly these nodes in the comparison of two cells, None without one.
-    """
+    """Nodes of the model that at least one cell executes together. `node`: the node that names the group; `covers`: its
+    other nodes; `sides`: the part of each cell, the base first; `moved`: for each cell except the base a sign, None
+    where its time did not change; `pairs`: the change of exactly these nodes in the comparison of two cells, None
+    without it; `size`: the largest change of any cell in µs, without its sign."""
 
     node: str
     covers: tuple[str, ...]
@@ -68,15 +68,15 @@ class Group:
     pairs: OperatorChange | None = None
 
     def change_us(self, place: int) -> float:
-        """Compute how many µs longer the cell at this place takes than the base, below 0 where it is faster; what a
-        cell does not execute counts as 0."""
+        """Compute how many µs the cell at this place takes longer than the base, below 0 where it is faster. A cell
+        that executes nothing of the group counts as 0 µs."""
         if self.pairs is not None:
             return self.pairs.moved_us
         return (self.sides[place].time_us or 0.0) - (self.sides[0].time_us or 0.0)
 
     def time(self, place: int) -> str:
-        """Write the time of the cell at this place in µs; “not executed” where it executes nothing, and empty where the
-        two times would contradict the change."""
+        """Write the time of the cell at this place in µs, without the unit. “not executed” where the cell executes
+        nothing of the group, and empty where the two cells' times would contradict the shown change."""
         time_us = self.sides[place].time_us
         if time_us is None:
             return "not executed"
@@ -95,8 +95,8 @@ class Group:
 
 
 def group_operators(chosen: Sequence[ChosenCell], paired: Sequence[Comparison | None]) -> list[Group]:
-    """Group the operators of all cells, the largest change first. `paired`: for each cell but the base its comparison
-    with the base, with operators and the base as baseline; None where no block measured both."""
+    """Group the operators of all cells, the largest change first. `paired`: for each cell except the base its
+    comparison with the base as baseline, with operators; None where no block compared the two."""
     cells = [choice.cell for choice in chosen]
     group_of = join_groups(*(cell.operators for cell in cells))
     known: dict[str, list[list[OperatorTime]]] = {}
@@ -118,7 +118,8 @@ def group_operators(chosen: Sequence[ChosenCell], paired: Sequence[Comparison | 
 
 
 def _apply_comparison(group: Group, known: Comparison) -> Group:
-    """Give the group the times of the comparison, if that has a change of exactly the same nodes."""
+    """Give the group the times of the comparison if it has a change of exactly the same nodes, else return it as it
+    is."""
     change = _find_measured_change(group, known)
     if change is None or {change.node, *change.covers} != {group.node, *group.covers}:
         return group
@@ -151,20 +152,20 @@ def _mark_moves(group: Group, cells: Sequence[Cell], paired: Sequence[Comparison
 
 
 def _is_same_work(base: Cell, other: Cell) -> bool:
-    """Whether a longer time is a worse one: one machine, one model, fed the same."""
+    # only on the same node, model and inputs is a longer time worse
     fed = ("node", "model", "batch", "shapes")
     return all(getattr(base, name) == getattr(other, name) for name in fed)
 
 
 def _mark_move(group: Group, place: int, whole: float, *, is_like: bool, known: Comparison | None) -> Sign | None:
-    """Mark a group whose time moved; None where the change is small or its interval includes 0."""
+    """Return the sign of a group whose time moved; None where the change is small or its interval includes 0."""
     change = group.change_us(place)
     longest = max(group.sides[0].time_us or 0.0, group.sides[place].time_us or 0.0)
     if abs(change) < MIN_OF_WHOLE * whole or abs(change) < MIN_OF_OWN * longest:
         return None
     measured = _find_measured_change(group, known)
     low, high = (None, None) if measured is None else (measured.change_low_us, measured.change_high_us)
-    # of the pairs, which may be apart from the two cells' own traces: then nothing is sure
+    # the interval is of paired traces; where it contradicts the change of the cells' own traces, nothing is certain
     if low is not None and high is not None and (low <= 0 <= high or (low > 0) != (change > 0)):
         return None
     if not is_like:
@@ -173,7 +174,7 @@ def _mark_move(group: Group, place: int, whole: float, *, is_like: bool, known: 
 
 
 def _find_measured_change(group: Group, known: Comparison | None) -> OperatorChange | None:
-    """Find the change that the comparison has of a node of the group; None where it has none."""
+    """Find the comparison's change of any node of the group; None where it has none."""
     nodes = {group.node, *group.covers}
     return (
         next((operator for operator in known.operators if operator.node in nodes), None) if known is not None else None
@@ -181,7 +182,8 @@ def _find_measured_change(group: Group, known: Comparison | None) -> OperatorCha
 
 
 def write_headline(chosen: Sequence[ChosenCell], found: Sequence[Group]) -> str:
-    """Say how many groups changed, and name the largest change with its cell. `found`: as group_operators orders it."""
+    """Say how many groups moved, and name the largest change with its cell. `found`: in the order of
+    group_operators."""
     moved = [group for group in found if group.has_moved]
     counted = numbers.counted(len(found), "operator")
     if not moved:
@@ -198,8 +200,8 @@ def write_headline(chosen: Sequence[ChosenCell], found: Sequence[Group]) -> str:
 
 
 def select_groups(found: Sequence[Group], *, every: bool, wanted: str) -> list[Group]:
-    """Select the groups that changed, or all groups with `every`, and of these the ones that contain every word of
-    `wanted` in a name, type or provider, whatever its case."""
+    """Select the groups that moved, or all groups with `every`. Of these only groups are kept that contain every word
+    of `wanted` in a node's name, type or provider, whatever the case; an empty `wanted` keeps all."""
     shown = []
     for group in (group for group in found if every or group.has_moved):
         types = [name for side in group.sides for name in (*side.types, *side.providers)]
@@ -210,7 +212,7 @@ def select_groups(found: Sequence[Group], *, every: bool, wanted: str) -> list[G
 
 
 def make_table(chosen: Sequence[ChosenCell], rows: Sequence[Group]) -> Table:
-    """Make the table of the first SHOWN groups: what each cell executes and how long that takes, the base first."""
+    """Make the table of the first SHOWN groups: the operators and the time of each cell, the base first."""
     base, *others = name_cells(chosen)
     heads = [Head("Operator", note="the model's own node"), Head("Runs as"), Head(f"{base} (base), µs", is_number=True)]
     for name in others:
@@ -237,7 +239,8 @@ def _time_entry(group: Group, place: int, longest: float) -> Entry:
 
 
 def _describe_execution(group: Group) -> str:
-    """Describe what executes the group: once where all cells agree, else for each cell; the provider if it differs."""
+    """Name the operators that execute the group: once where all cells agree, else for each cell. Providers are named
+    only where they differ."""
     executed = [side for side in group.sides if side.time_us is not None]
     with_provider = len({side.providers for side in executed}) > 1
     kernels = []
@@ -248,7 +251,7 @@ def _describe_execution(group: Group) -> str:
 
 
 def make_file_row(chosen: Sequence[ChosenCell], group: Group) -> dict[str, str | float | None]:
-    """Make the row of a group in a file: each cell's operators, its time, its change against the base, and its mark."""
+    """Make the row of a group in a file: each cell's operators and time, and its change and sign against the base."""
     row: dict[str, str | float | None] = {"node": group.node, "covers": " ".join(group.covers)}
     for place, (cell, side) in enumerate(zip(chosen, group.sides, strict=True)):
         row |= {f"{cell.key} executes": " ".join(side.types), f"{cell.key} us": side.time_us}
@@ -259,10 +262,11 @@ def make_file_row(chosen: Sequence[ChosenCell], group: Group) -> dict[str, str |
 
 
 def write_graph_notes(found: Sequence[Group]) -> str:
-    """Write what the graph's frame shows on nodes for the base and one other cell, as JSON that is safe inside a
-    script element (see views.graph).
+    """Write the notes that the graph's frame shows on nodes for the base and the first other cell, as JSON that is safe
+    inside a script element (see views.graph).
 
-    A node says both times; its step is `longer` or `shorter` where it moved, else 0. A fused node names its group's.
+    A node's note has both times; its `step` is `longer` or `shorter` where the node moved, else 0. The note of a node
+    that is fused into another names that node.
     """
     notes: dict[str, dict[str, str | int]] = {}
     for group in found:
@@ -287,20 +291,21 @@ VIEWS = ("operators", "timeline")
 
 
 def read_view(request: HttpRequest, chosen: list[ChosenCell]) -> str:
+    """Read from the address which of VIEWS is shown; empty for none, and for fewer than two cells."""
     view = request.GET.get("view", "")
     return view if view in VIEWS and len(chosen) > 1 else ""
 
 
 def find_groups(user: "User", chosen: list[ChosenCell]) -> list[Group]:
-    """Find the groups of the cells' operators, all of them; none where fewer than two cells were traced."""
+    """Group the operators of the cells as group_operators does; empty where fewer than two cells were traced."""
     if sum(bool(choice.cell.operators) for choice in chosen) < 2:
         return []
     return group_operators(chosen, find_comparisons(user, chosen))
 
 
 def find_comparisons(user: "User", chosen: list[ChosenCell]) -> list[Comparison | None]:
-    """Find for each cell but the first its comparison with the first, with operators; None where no block compared
-    both, and for cells of another run."""
+    """Find the comparison of each cell except the first with the first cell, with operators. None where no block
+    compared the two, and for cells of another run."""
     base, *others = chosen
     run = selectors.run(user, base.run_id)
     known = index_by_sides(selectors.comparisons_of(run, name=base.cell.id))
@@ -311,8 +316,8 @@ def find_comparisons(user: "User", chosen: list[ChosenCell]) -> list[Comparison 
 
 
 def make_panel(request: HttpRequest, view: str, chosen: list[ChosenCell], found: list[Group]) -> dict[str, object]:
-    """Make the context of the page: the table of operators, or for the view `timeline` the chart of the traced
-    inferences, which are ordered where they do not exist yet. `found`: every group."""
+    """Make the context of the page: the table of operators or, for the view `timeline`, the chart of traced inferences.
+    Timelines that do not exist yet are ordered. `found`: all groups."""
     if view == "timeline":
         return _draw_timelines(request, chosen, found)
     every, wanted, rows = _read_question(request, found)
@@ -329,8 +334,8 @@ def make_panel(request: HttpRequest, view: str, chosen: list[ChosenCell], found:
 
 
 def _list_graphs(chosen: list[ChosenCell]) -> list[tuple[str, str]]:
-    """List the pages with the graph of the base and another cell of the same version, as pairs of the other cell's name
-    and the address."""
+    """List the pages that show the base and another cell of the same version on the model's graph, as pairs of the
+    other cell's name and the address."""
     base, *others = chosen
     called = name_cells(chosen)[1:]
     address = reverse("dashboard:graph", args=[base.version_id])
@@ -361,7 +366,7 @@ CHANGES: tuple[Column[GraphChange], ...] = (
 
 
 def _list_graph_changes(chosen: list[ChosenCell], found: list[Group]) -> dict[str, object]:
-    """List what changed between the executed graphs of two cells; nothing for more cells."""
+    """Make the context with the changes between the executed graphs of two cells; empty for more cells."""
     if len(chosen) != 2:
         return {}
     old, new = (choice.cell for choice in chosen)
@@ -382,6 +387,6 @@ def render_file(request: HttpRequest, chosen: list[ChosenCell], found: list[Grou
 
 
 def _read_question(request: HttpRequest, found: list[Group]) -> tuple[bool, str, list[Group]]:
-    """Read from the address whether every operator is wanted, which words are searched, and select the groups."""
+    """Read from the address whether all operators are wanted and the searched words; return both and their groups."""
     every, wanted = request.GET.get("every") == "yes", lists.read_search_words(request, "find")
     return every, wanted, select_groups(found, every=every, wanted=wanted)

@@ -1,4 +1,4 @@
-"""Two to four runs compared cell by cell, filtered by the address."""
+"""The page that compares two to four runs cell by cell, with filters in the address."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,11 +30,11 @@ from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import WRONG, sign_of
 from farm.runs import selectors
 
-# from a run's number and a cell's id to its page
+# maps a run's number and a cell's id to the address of the cell's page
 Address = Callable[[int, str], str]
-# keys of the two cells that are compared
+# the keys of the two compared cells in a verdict
 BASE, OTHER = "base", "other"
-# comparing a match takes as long as a small page
+# at most so many matches are compared, since each takes as long as a small page
 MAX_MATCHES = 500
 APART = "left out: the change is of the pairs of one block, from which both medians are apart otherwise"
 KINDS = (("", "every cell"), ("both", "measured in all"), ("one", "missing or failed in one"))
@@ -42,8 +42,8 @@ KINDS = (("", "every cell"), ("both", "measured in all"), ("one", "missing or fa
 
 @dataclass(frozen=True)
 class Filters:
-    """Which matches the page shows. `kind`: a key of KINDS; `is_sure`: only changes whose interval excludes 1;
-    `min_change`: the smallest change, a fraction; `words`: parts of a cell's name."""
+    """The filters of the matches. `kind`: a key of KINDS; `is_sure`: only changes whose interval excludes 1 count;
+    `min_change`: the least change, as a fraction; `words`: texts that the name of a match must contain."""
 
     kind: str = ""
     is_sure: bool = False
@@ -52,15 +52,15 @@ class Filters:
 
     @classmethod
     def read(cls, request: HttpRequest) -> "Filters":
-        """Read the filters from the address; what cannot be read filters nothing. `least` is the smallest change in
-        percent."""
+        """Read the filters from the address. A value that cannot be read filters nothing. In the address `least` is
+        `min_change` in percent."""
         kind, least = request.GET.get("kind", ""), request.GET.get("least", "")
         percent = int(least) if least.isdecimal() and len(least) < 4 else 0
         known = kind if kind in dict(KINDS) else ""
         return cls(known, request.GET.get("sure") == "yes", percent / 100, lists.read_search_words(request, "find"))
 
     def keeps(self, match: "Match") -> bool:
-        """Whether the match stays on the page. With `min_change` or `is_sure` the cell of one of its runs must have
+        """Whether the match passes all filters. With `min_change` or `is_sure`, at least one of its cells must have
         such a change against the base."""
         if not all(word in match.name.lower() for word in self.words.lower().split()):
             return False
@@ -77,15 +77,15 @@ class Filters:
 @dataclass(frozen=True)
 class Match:
     """The cells with the same settings in each run, the base first. `cells`: None where a run has no such cell;
-    `judged`: for each run but the base, None where a cell is missing or was not measured."""
+    `judged`: the verdict for each run except the base, None where either cell is missing or was not measured;
+    `release`: the sort key of the runtime."""
 
     name: str
     cells: tuple[Cell | None, ...]
     judged: tuple[PairVerdict | None, ...]
 
     def is_wrong(self, place: int) -> bool:
-        """Whether the outputs of the cell in the run at this place, 0 for the base, are known to be wrong. False where
-        the cell was not compared."""
+        """Whether the outputs of the cell at this place, 0 for the base, are wrong. False where it was not compared."""
         key, verdicts = (OTHER, self.judged[place - 1 : place]) if place else (BASE, self.judged)
         return any(judged is not None and key in judged.wrong for judged in verdicts)
 
@@ -102,9 +102,9 @@ class Match:
 
 
 def match_cells(documents: Sequence[Document]) -> list[Match]:
-    """Match the cells of the documents by the axes that vary within any of them, without A/A twins, the largest change
-    first. Only the first MAX_MATCHES settings are matched, and of two cells of one run with the same settings the
-    first."""
+    """Match the cells of the documents by the axes that vary within any document, and sort the matches by their largest
+    change. A/A twins are left out. Only the first MAX_MATCHES settings are matched; where two cells of a run have the
+    same settings, the first one is used."""
     own = [[cell for cell in document.cells if cell.twin_of is None] for document in documents]
     names: dict[str, str | None] = {}
     for cell in (cell for cells in own for cell in cells if cell.model_sha256):
@@ -113,7 +113,7 @@ def match_cells(documents: Sequence[Document]) -> list[Match]:
     places: dict[tuple[str, ...], list[Cell | None]] = {}
     for number, cells in enumerate(own):
         for cell in cells:
-            # a model that was renamed between the runs has its first name
+            # a model that was renamed between the runs is matched under its first name
             named = cell.model_copy(update={"model": names.get(cell.model_sha256, cell.model)})
             found = places.setdefault(axes.place_of(named, varied), [None] * len(own))
             found[number] = found[number] or cell
@@ -148,7 +148,8 @@ def _judge(
 
 
 def write_headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
-    """Say which runs have wrong outputs, how many cells changed by more than their interval, and which one most."""
+    """Say which runs have wrong outputs, how many cells changed by more than their interval, and name the largest
+    change. Only matches that were measured in all runs count."""
     others = numbers.listed([f"run {run}" for run in runs[1:]])
     first = f"{others[:1].upper()}{others[1:]} against run {runs[0]}"
     both = [row for row in rows if None not in row.judged]
@@ -182,13 +183,13 @@ def _largest_change(runs: Sequence[int], both: Sequence[Match]) -> str:
 
 
 def _is_clear_change(judged: PairVerdict | None) -> TypeGuard[PairVerdict]:
-    """Whether a change is larger than its interval; not where outputs are wrong."""
+    # a change counts if its interval excludes 1 and the outputs are right
     return judged is not None and judged.excludes_no_change and not judged.wrong
 
 
 def list_differences(documents: Sequence[Document]) -> list[tuple[str, list[str]]]:
-    """List the facts that differ between the runs, such as node or release, each with a text for each run. Only
-    measured cells count; a text names at most three values."""
+    """List the facts that differ between the runs, such as node or release, each with a text for every run. Only
+    measured cells count. A text names at most three values, and is `none` where there is no value."""
     rows = [(axis.heading, axis.label) for axis in axes.AXES] + list(FACTS)
     facts = []
     for name, write in rows:
@@ -201,7 +202,7 @@ def list_differences(documents: Sequence[Document]) -> list[tuple[str, list[str]
 
 
 def make_table(runs: Sequence[int], found: Sequence[Match], address: Address) -> Table:
-    """Make a table with a row for each match: the time of the base, then the time and change of each other run.
+    """Make a table with a row for each match: the time in the base run, then time and change in each other run.
     `address`: links a cell by the run's number and the cell's id."""
     by = [judged.by_processor for match in found for judged in match.judged if judged is not None]
     time = clock_title(by)
@@ -237,8 +238,8 @@ def _p50_entry(run: int, cell: Cell | None, address: Address, judged: PairVerdic
 
 
 def make_file_row(runs: Sequence[int], match: Match) -> dict[str, str | float | None]:
-    """Make the row of a match in a file: each run's cell and p50 by the clock, and of each run but the base the ratio
-    to the base with its interval, which may be of processor time. Unknown values are None."""
+    """Make the row of a match in a file: the cell and p50 by the clock in each run, and for each run except the base
+    the ratio to the base with its interval, which may be of processor time. Unknown values are None."""
     row: dict[str, str | float | None] = {"cell": match.name}
     for run, cell in zip(runs, match.cells, strict=True):
         row |= {f"run_{run}_cell": cell.id if cell else None, f"run_{run}_p50_ms": cell.p50_ms if cell else None}
@@ -257,8 +258,9 @@ KEPT = ("runs", "base", "metric", "kind", "least", "sure", "find")
 
 
 def render_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
-    """Render the comparison of these runs, filtered as the address asks, or answer with it as a file. The base is the
-    run in `?base=`, else the first. The headline is about all matches."""
+    """Render the comparison of these runs with the filters of the address, or as a file where `as` asks for it. The
+    base is the run in `?base=`, else the first run. The headline is about all matches, also those that are filtered
+    out."""
     numbers = sorted(numbers, key=lambda number: str(number) != request.GET.get("base"))
     rows = [selectors.run(signed_in_user(request), number) for number in numbers]
     documents = [selectors.document(row, with_operators=False) for row in rows]
@@ -286,7 +288,7 @@ def render_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
 
 
 def _draw_chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> dict[str, object]:
-    """Make the context with the chart of the metric that the address names; empty where no metric can be drawn."""
+    """Make the context with the chart of the chosen metric; empty where no metric can be drawn."""
     metrics = beside.drawable_metrics([cell for match in left for cell in match.cells if cell is not None])
     if not metrics:
         return {}
@@ -298,8 +300,8 @@ def _draw_chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> 
 
 
 def choose_metric(request: HttpRequest, metrics: Sequence[Metric], *, is_by_processor: bool) -> Metric:
-    """Choose the metric that the address names, else processor time where verdicts rest on it, else the first of
-    `metrics`, which must not be empty."""
+    """Choose the metric that the address names, else processor time where verdicts rest on it. Where the chosen one is
+    not in `metrics`, which must not be empty, it is the first of them."""
     name = request.GET.get("metric") or (PROCESSOR_TIME if is_by_processor else "")
     return next((metric for metric in metrics if metric.name == name), metrics[0])
 

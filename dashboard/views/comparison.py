@@ -1,4 +1,4 @@
-"""Comparing cells of any runs: a base and up to three others; the address holds the choice."""
+"""The page that compares cells of any runs, a base and up to three others, which the address names."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -39,7 +39,8 @@ KEPT = ("cells", "base", "view", "metric", "every", "find")
 
 
 class Panel(TypedDict):
-    """What a page says of cells side by side: the sentence, the rows, and the chart where there is one to draw."""
+    """The context of cells side by side: headline, rows, and the chart where one can be drawn. `every`: equal rows are
+    shown too; `find`: the searched words; `equal`: how many rows are equal for all cells."""
 
     chosen: list[ChosenCell]
     headline: str
@@ -55,9 +56,9 @@ class Panel(TypedDict):
 
 @page
 def compare(request: HttpRequest) -> HttpResponse:
-    """Show the cells named by `cells=RUN:CELL`, at most MAX_CHOSEN, against the first or the one pinned by `base`,
-    and a list to choose more from; with `runs=RUN` twice or more, whole runs cell by cell. A cell that cannot be
-    shown is a sentence on the page."""
+    """Compare the cells named by `cells=RUN:CELL`, at most MAX_CHOSEN, with the first cell or the one in `base`, and
+    list further cells to choose from. `runs=RUN`, given at least twice, compares whole runs instead. For a cell that
+    cannot be shown the page has a sentence; nothing is raised."""
     numbers = read_row_numbers(request.GET, "runs", most=MAX_CHOSEN)
     if len(numbers) > 1:
         return compared_runs.render_runs(request, numbers)
@@ -97,7 +98,7 @@ def compare(request: HttpRequest) -> HttpResponse:
 def _render_closer(
     request: HttpRequest, view: str, chosen: list[ChosenCell], verdicts: list[PairVerdict]
 ) -> HttpResponse:
-    """The operators or the timelines of the chosen cells, below the list of them."""
+    """Render the operators or the timelines of the chosen cells, below the list of the cells."""
     groups = compared_operators.find_groups(signed_in_user(request), chosen)
     if lists.wants_file(request):
         return compared_operators.render_file(request, chosen, groups)
@@ -113,15 +114,15 @@ def _render_closer(
 
 
 def write_headline(chosen: list[ChosenCell], verdicts: list[PairVerdict]) -> str:
-    """Say how the cells compare, and of which model they are where all are of one; empty for fewer than two cells."""
+    """Say how the cells compare, and name their model if all have the same; empty for fewer than two cells."""
     headline = compared_cells.write_headline(chosen, verdicts)
     is_one_model = len({choice.cell.model for choice in chosen}) == 1
     return answers.name_models(headline, [chosen[0].cell]) if headline and is_one_model else headline
 
 
 def make_panel(request: HttpRequest, chosen: list[ChosenCell], verdicts: list[PairVerdict]) -> Panel:
-    """Make the panel that the address asks for: the lines that differ or all, and the chart of one metric from two
-    cells on. A share link's page has the same."""
+    """Make the panel for the compare page and for share links: the rows that differ, or all rows with `every=yes`, and
+    for at least two cells the chart of the metric in the address."""
     every, wanted = request.GET.get("every") == "yes", read_search_words(request, "find")
     whole = compared_lines.make_lines(chosen, verdicts) if len(chosen) > 1 else []
     rows = compared_lines.select_lines(whole, every=every, wanted=wanted)
@@ -153,7 +154,7 @@ def _draw_bars(metric: Metric, chosen: list[ChosenCell], verdicts: list[PairVerd
 
 
 def _list_cells(request: HttpRequest, chosen: list[ChosenCell], verdicts: list[PairVerdict]) -> list[Row]:
-    """The cells as rows, with the addresses that pin one as the base and that take one away."""
+    """Make the rows of the cells, with the addresses that pin a cell as the base and that remove it."""
     keys = [choice.key for choice in chosen]
     rows = []
     for row in make_rows(chosen, verdicts):
@@ -174,7 +175,8 @@ def _make_address(request: HttpRequest, keys: list[str], *, base: str) -> str:
 
 
 def _read_cells(request: HttpRequest) -> tuple[list[ChosenCell], list[str], dict[int, "Run"]]:
-    """The cells that the address names, the base first, a sentence for each that cannot be shown, and their runs."""
+    """Load the cells that the address names, the base first. The other values are a sentence for each cell that cannot
+    be shown, and the loaded runs by number."""
     runs: dict[int, Run] = {}
     known, problems = [], []
     keys = list(dict.fromkeys(request.GET.getlist("cells")))
@@ -192,7 +194,7 @@ def _load_cell(user: "User", key: str, runs: dict[int, "Run"]) -> ChosenCell:
     run_id, _, cell_id = key.partition(":")
     if not is_row_number(run_id):
         raise Missing(f"“{key[:60]}” names no cell: write RUN:CELL.")
-    # several cells of one run are the usual thing
+    # several cells are usually of the same run, which is loaded only once
     run = runs.get(int(run_id)) or runs.setdefault(int(run_id), selectors.run(user, int(run_id)))
     cell = selectors.cell_document(run, cell_id)
     return ChosenCell(key, run.pk, cell, reverse("dashboard:cell", args=[run.pk, cell.id]), run.version_id)
@@ -201,8 +203,8 @@ def _load_cell(user: "User", key: str, runs: dict[int, "Run"]) -> ChosenCell:
 def judge_by_base(
     user: "User", chosen: list[ChosenCell], known: Mapping[int, "Run"] | None = None
 ) -> list[PairVerdict]:
-    """Judge each cell but the first against the first, in their order; empty for fewer than two. `known`: runs that
-    were read already, for this user; further ones are read as the user may see them."""
+    """Judge each cell except the first against the first, in order; empty for fewer than two cells. `known`: runs that
+    were loaded for this user already, by number; other runs are loaded with the rights of `user`."""
     if len(chosen) < 2:
         return []
     if len({choice.cell.node for choice in chosen}) > 1:
@@ -222,7 +224,8 @@ def judge_by_base(
 
 
 def _choose_two_runs(runs: list["Run"], named: list[int]) -> dict[str, int | None]:
-    """Choose what the form begins with: as base the named run, else the second newest; against it the newest other."""
+    """Choose the form's first values: as base the first named run, else the second newest; against it the newest other
+    run. A value is None where there are too few runs."""
     known = [run.pk for run in runs]
     base = next((number for number in named if number in known), known[1] if len(known) > 1 else None)
     return {"base": base, "against": next((number for number in known if number != base), None)}
@@ -232,9 +235,9 @@ RUNS_SHOWN = 50
 
 
 def list_offered(request: HttpRequest, runs: list["Run"], taken: set[str]) -> dict[str, object]:
-    """Make the context of the list of cells that may be chosen: those that fit the words, at most MAX_HITS, else a
-    page of those of the run that the address names, or of the first. `taken`: keys of cells that are chosen already,
-    which are marked and stay in it."""
+    """Make the context of the list of cells to choose from. With searched words these are at most MAX_HITS matching
+    cells of any run; else a page of the cells of the run in `?run=`, or of the first of `runs`. `taken`: the keys of
+    chosen cells, which stay in the list and are marked."""
     typed = read_search_words(request)
     if typed:
         matching = cells_matching(signed_in_user(request), typed)
@@ -263,7 +266,7 @@ def _make_choice(key: str, name: str, where: str, taken: set[str]) -> dict[str, 
 
 
 def _list_runs(request: HttpRequest) -> list["Run"]:
-    """The newest runs, and the one that the address names."""
+    """List the newest RUNS_SHOWN runs, the newest first, and at the end the run in `?run=` if it is not among them."""
     runs = first_rows(selectors.runs_for_lists(signed_in_user(request)), RUNS_SHOWN)
     wanted = request.GET.get("run", "")
     if is_row_number(wanted) and all(str(run.pk) != wanted for run in runs):

@@ -1,4 +1,4 @@
-"""The panel of a cell's page that asks its node for the first divergent node, and shows the answer."""
+"""The panel of a cell's page that requests a search for the first divergent graph node, and shows the results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +34,8 @@ REFERENCE = "the reference"
 
 @dataclass(frozen=True)
 class Question:
-    """A button. `against`: the id of the other cell; empty for the reference, the CPU without optimisations."""
+    """A button that requests a search. `against`: the id of the cell to compare with, empty for the reference (the CPU
+    without optimisations)."""
 
     label: str
     against: str = ""
@@ -42,9 +43,10 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """A requested comparison and its result. `table`: the values of the first divergent tensor on both sides;
-    `beyond`: how many of them are beyond tolerance; `nodes`: of the part of the graph that shows the difference;
-    `shows_it`: that part alone reproduces it; `part`: the address of that part as a file."""
+    """A requested search and its result. `table`: the values of the first divergent tensor on both sides, None before
+    one was found; `beyond`: how many values are beyond tolerance, in words; `nodes`: the nodes of the part of the graph
+    that shows the difference; `shows_it`: that part reproduces it by itself; `part`: the address of the part as a file,
+    empty without a file."""
 
     title: str
     sentence: str
@@ -60,9 +62,9 @@ class Answer:
 
 
 def list_questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
-    """List the comparisons worth requesting: with the reference where parity or the check without optimisations
-    failed, and with each cell of the block whose outputs for the same variant differ from this cell's. Those requested
-    before are listed again."""
+    """List the searches that are worth requesting: against the reference where parity or the check without
+    optimisations failed, and against each cell of the block with the same recipe whose outputs differ from this cell's.
+    Searches that were requested before are listed again."""
     levels = cell.unoptimised is not None and cell.unoptimised.verdict == "fail"
     asked = [Question("Find the first divergent node")] if cell.parity.verdict == "fail" or levels else []
     by_id = {other.id: other for other in cells if other.block == cell.block and other.recipe == cell.recipe}
@@ -121,8 +123,8 @@ def _name_cell(cell: Cell) -> str:
 
 @page
 def divergence(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
-    """Show the panel alone, which is loaded again while an answer is awaited. Raises Missing for a cell that the run
-    does not have."""
+    """Render the panel alone, which the page loads again until the result is there. Raises Missing for a cell that the
+    run does not have."""
     row = selectors.run(signed_in_user(request), run_id)
     cells = selectors.document(row, with_operators=False).cells
     cell = next((cell for cell in cells if cell.id == cell_id), None)
@@ -134,8 +136,8 @@ def divergence(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
 
 @action
 def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
-    """Request the search for the first divergent node, against the cell that the form names, else the reference, and
-    redirect to the cell's page, where a refusal is shown. The answer comes later."""
+    """Request the search for the first divergent graph node, against the cell that the form names, else the reference.
+    Redirects to the cell's page, which shows a refusal, and later the result."""
     row = selectors.run(signed_in_user(request), run_id)
     against = request.POST.get("against", "")[:40] or None
     carry_out(
@@ -147,8 +149,8 @@ def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
 
 
 def make_panel(request: HttpRequest, row: "Run", cells: list[Cell], cell: Cell) -> dict[str, object]:
-    """Make the context of the panel: the requests so far, the newest last, open ones too, and the questions, which are
-    empty for readers who may not write."""
+    """Make the context of the panel: the searches so far, also open ones, in the reverse order of divergences_of, and
+    the buttons for further searches. Readers who may not write get no buttons."""
     known = {cell.id: cell for cell in cells}
     found = [_make_answer(divergence, known) for divergence in reversed(list(divergences_of(row, cell.id)))]
     may_ask = selectors.can_write_run(signed_in_user(request), row)

@@ -1,4 +1,4 @@
-"""The documents, as pages of the farm: they open without leaving it, and without a network."""
+"""The documents as pages of the farm, which can be read without an internet connection."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -9,7 +9,7 @@ from dashboard.views.access import page
 
 @page
 def index(request: HttpRequest) -> HttpResponse:
-    """Show the documents by kind or, with `q` in the address, what a search found in them."""
+    """Show the documents by kind, or with `q` in the address the sections that a search found."""
     words, kinds = request.GET.get("q", "")[:200].strip(), catalogue.kinds()
     if not words:
         return render(request, "dashboard/docs.html", {"kinds": kinds})
@@ -22,8 +22,8 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @page
 def document(request: HttpRequest, name: str) -> HttpResponse:
-    """Show one document, or answer with a file that one links to. The name of one that moved is redirected; any
-    other is 404."""
+    """Show a document, or serve a file that documents link to. The old name of a moved document is redirected; any
+    other name raises Http404."""
     file = documents.find_attachment(name)
     if file is not None:
         return HttpResponse(file.read_bytes(), content_type=documents.ATTACHMENTS[file.suffix])
