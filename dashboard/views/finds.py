@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from farm.alerts.models import Find
 
 PERIOD_S = 5
-# the numbers of the form: the label of each, and its maximum in the unit of the field
+# the number fields of the form, each with its label and its maximum in the unit of the field
 NUMBERS = {
     "minutes": ("Minutes", MAX_MINUTES),
     "max_p50": ("p50", 1e7),
@@ -44,8 +44,9 @@ NUMBERS = {
 
 @dataclass(frozen=True)
 class RacePanel:
-    """The panel of a race: the search on one kind of hardware. Without an answer all but the first two are None.
-    `left`: the settings that were dropped, with the reason of each."""
+    """The panel of a race, which is the search on one kind of hardware. Before the race has an answer, only `race` and
+    `progress` are set. `settings`: the best settings; `left`: the settings that were dropped, each with the reason;
+    `figure`: None without labelled data."""
 
     race: "Find"
     progress: str
@@ -57,8 +58,8 @@ class RacePanel:
 
 @page
 def races(request: HttpRequest, find_id: int) -> HttpResponse:
-    """Show the page of a search, with a panel for each kind of hardware: its progress, then the best settings and
-    those that were dropped. `find_id`: of any of its races."""
+    """Show the page of a search, with a panel for each of its races, one on each kind of hardware. `find_id`: the
+    number of any of the races."""
     first = selectors.find_first_race(signed_in_user(request), find_id)
     search = selectors.summarise_races(first)
     context = {
@@ -84,7 +85,8 @@ def _make_panel(race: "Find") -> RacePanel:
 
 
 def _draw_last_block(race: "Find") -> Figure | None:
-    """Draw latency, accuracy and peak memory of the cells of the race's last run; None without labelled data."""
+    """Draw latency, accuracy and peak memory of the cells of the race's last run; None without a run or labelled
+    data."""
     if not race.question["limits"]["has_labels"] or (run := selectors.find_last_run(race)) is None:
         return None
     document = runs.document(run)
@@ -97,8 +99,7 @@ def _draw_last_block(race: "Find") -> Figure | None:
 
 @action
 def start_search(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Start a search with what was typed into the form, and redirect to its page; a refusal is shown on the page of
-    the model."""
+    """Start a search as the form says, and redirect to its page; a refusal is shown on the model's page."""
     row = version(signed_in_user(request), version_id)
     try:
         order = _parse_order(row.pk, read_fields(request, ("goal", "hardware", "releases", *NUMBERS)))
@@ -110,7 +111,7 @@ def start_search(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 
 def _parse_order(version: int, typed: dict[str, str]) -> FindOrder:
-    """Parse the fields of the form. Raises Invalid."""
+    """Parse the fields of the form, where empty numbers are no limit. Raises Invalid for values that cannot be used."""
     numbers_of = {name: _parse_number(name, typed[name]) for name in NUMBERS}
     memory_mib, accuracy_percent = numbers_of["max_memory"], numbers_of["min_accuracy"]
     releases = split_names(typed["releases"])
@@ -134,7 +135,7 @@ def _parse_order(version: int, typed: dict[str, str]) -> FindOrder:
 
 
 def _parse_number(name: str, text: str) -> float | None:
-    """Parse a number above 0 and within the field's limit; None where nothing was typed. Raises Invalid."""
+    """Parse a number above 0, up to the field's maximum; None for an empty text. Raises Invalid for other texts."""
     label, bound = NUMBERS[name]
     value, error = parse_number(text, "a number")
     if error or (value is not None and not 0 < value <= bound):
@@ -144,8 +145,8 @@ def _parse_number(name: str, text: str) -> float | None:
 
 @action
 def cancel(request: HttpRequest, find_id: int) -> HttpResponseBase:
-    """Cancel the search with all its races, and redirect to its page, where a refusal is shown. The best settings so
-    far stay."""
+    """Cancel the search with all its races, and redirect to its page, which shows a refusal. The best settings so far
+    are kept."""
     first = selectors.find_first_race(signed_in_user(request), find_id)
     stop = partial(cancel_find, find=first, by=signed_in_user(request))
     carry_out(request, stop, lambda row: "The search is cancelled; the best so far stays.")

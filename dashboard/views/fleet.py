@@ -1,4 +1,4 @@
-"""The fleet and its nodes: what is there, whether it is well, and the owner's orders."""
+"""The fleet page: the nodes and their queues, invitations for new nodes, and answers to nodes that others lend."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from farm.fleet.models import Lending
 
 
-# modules of white around it, which cameras need
+# the white border of a QR code in modules, which cameras need
 BORDER = 2
 
 
 def draw_qr_code(address: str) -> SafeString:
-    """Draw the address as a QR code in SVG; empty for no address, and where segno is not installed."""
+    """Draw the address as a QR code in SVG; empty for an empty address, and where segno is not installed."""
     try:
-        # part of the extra `server`; a farm that was upgraded without its dependencies shows the link alone
+        # segno is in the extra `server`; a farm that was upgraded without it shows only the link
         import segno
     except ImportError:
         return SafeString()
@@ -60,7 +60,7 @@ COLUMNS: tuple[Column[Queue], ...] = (
 
 
 def describe_queue_start(queue: Queue) -> str:
-    """Say when a block queued now may be expected to start: `at once`, in about how long, or what it waits for."""
+    """Say when a block that is queued now is expected to start: `at once`, `in about …`, or what it waits for."""
     if queue.start_s is None:
         if queue.nodes or not queue.barred_nodes:
             return UNFORESEEN if queue.nodes else "when a node that takes them comes online"
@@ -69,8 +69,8 @@ def describe_queue_start(queue: Queue) -> str:
 
 
 def write_headline(*, online: int, nodes: int, queues: Sequence[Queue], pending: Sequence[str] = ()) -> str:
-    """Say how many nodes are online, how many blocks are measured and wait, and how many of those no online node
-    takes. `pending`: the names of nodes that wait for approval."""
+    """Say how many nodes are online, how many blocks are being measured, how many wait, and how many of these no online
+    node takes. `pending`: the names of nodes that wait for approval."""
     if not nodes:
         return "No node has joined yet"
     waiting = sum(queue.waiting for queue in queues)
@@ -85,7 +85,8 @@ def write_headline(*, online: int, nodes: int, queues: Sequence[Queue], pending:
 
 @page
 def fleet(request: HttpRequest) -> HttpResponse:
-    """Show the nodes that the reader may see, a page of them, with what waits for them; or as a file with `as=`."""
+    """Show a page of the nodes that the reader may see, with the blocks that wait for them. `as` asks for a file of all
+    nodes instead."""
     if lists.wants_file(request):
         every = selectors.nodes_visible_to(signed_in_user(request))[: lists.MAX_ROWS]
         return lists.render_file(
@@ -96,7 +97,8 @@ def fleet(request: HttpRequest) -> HttpResponse:
 
 @action
 def invite(request: HttpRequest) -> HttpResponse:
-    """Make a one-off code by which a node joins the named team, and show it and the command that uses it, this once."""
+    """Make a code with which one machine joins the named team, and show it, this once, with the command that uses
+    it."""
     user = signed_in_user(request)
     try:
         team = team_to_write(user, name=request.POST.get("team", ""))
@@ -116,7 +118,7 @@ def invite(request: HttpRequest) -> HttpResponse:
 
 
 def _list_nodes(request: HttpRequest) -> dict[str, object]:
-    """Make what waits and a page of nodes: what each measures now, and how often it raised false alarms."""
+    """Make the context of the fleet page: a page of nodes with their current work, and the queues by hardware."""
     user = signed_in_user(request)
     nodes = make_page(request, selectors.nodes_without_logs(user))
     now = current_work(user, nodes)
@@ -152,7 +154,7 @@ def _list_nodes(request: HttpRequest) -> dict[str, object]:
 
 
 ANSWERS: dict[str, Callable[..., "Lending"]] = {"agree": services.agree, "decline": services.decline}
-# what an admin may answer in each state, and how the button is called
+# the answers that an admin may give in each state of a lending, with the label of the button
 BUTTONS = {
     "asked": (("agree", "Agree"), ("decline", "Decline")),
     "agreed": (("decline", "Revoke"),),
@@ -162,19 +164,19 @@ SHOWN = 200
 
 
 def list_offered_nodes(request: HttpRequest) -> list[dict[str, object]]:
-    """List nodes of others that were offered to the reader's teams, answered or not, with the answers that the
-    reader may give; none for those who do not manage the team."""
+    """List the nodes that others offered to the reader's teams, answered or not, at most SHOWN. Each has buttons for
+    the possible answers, but only for readers who manage the team."""
     user = signed_in_user(request)
     rows = list(selectors.lendings_to_own_teams(user)[:SHOWN])
-    # asked once a team
+    # check the rights only once for each team
     managed = {team for team in {row.team for row in rows} if can_manage(user, team=team)}
     return [{"lending": row, "buttons": BUTTONS[row.state] if row.team in managed else ()} for row in rows]
 
 
 @action
 def answer(request: HttpRequest, lending_id: int, what: str) -> HttpResponseBase:
-    """Carry out an admin's answer, `agree` or `decline`, to a node offered to the team, and go back to the fleet
-    page; a refusal is shown there. Raises Missing for any other answer."""
+    """Carry out an admin's answer, `agree` or `decline`, to a node that was offered to the team. Redirects to the fleet
+    page, which shows a refusal. Raises Missing for any other answer."""
     found = selectors.lending(signed_in_user(request), lending_id)
     if what not in ANSWERS:
         raise Missing(f"Unknown answer “{what}”.", hint="See the fleet page for available answers.")

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from farm.accounts.models import User
 
 
-# so much of the time is told by naming operators
+# the headline counts the fewest operators that have at least this share of the time
 SHARE_NAMED = 0.8
 SHOWN = 500
-# shares from which a node gets the next darker step of the one hue for magnitudes
+# at each of these shares of the time a node's colour gets one step darker
 STEPS = (0.01, 0.03, 0.1, 0.25)
 
 
@@ -44,7 +44,7 @@ def cell_key(cell: TracedCell) -> str:
 
 
 def write_headline(cell: Cell) -> str:
-    """Say how few operators have at least SHARE_NAMED of the time of all listed operators."""
+    """Say how few operators take at least SHARE_NAMED of the time of all listed operators."""
     times = sorted((operator.time_us for operator in cell.operators), reverse=True)
     whole = sum(times)
     few = next(
@@ -55,8 +55,8 @@ def write_headline(cell: Cell) -> str:
 
 
 def describe_top_operator(cell: Cell) -> str:
-    """Describe the operator with most time; its share is of all operators and the time in none of them. The cell
-    must have operators."""
+    """Describe the operator that takes most time. Its share is of the whole time, including time in no operator. The
+    cell must have operators."""
     whole = total_us(cell)
     top = max(cell.operators, key=lambda operator: operator.time_us)
     part = numbers.share(top.time_us / whole if whole else None)
@@ -65,8 +65,9 @@ def describe_top_operator(cell: Cell) -> str:
 
 
 def write_graph_notes(cell: Cell) -> str:
-    """Write what the frame shows on the model's nodes, as JSON that is safe inside a script element. By node: text,
-    tooltip, and the step of its colour (1–5). A fused node names the node that it was fused into."""
+    """Write the notes that the frame shows on the model's nodes, as JSON that is safe inside a script element. Each
+    node has `text`, `more` (the tooltip), and the `step` of its colour, 1 to 5. The note of a fused node names the node
+    into which it was fused, and has the step 0."""
     whole = total_us(cell) or 1.0
     written: dict[str, dict[str, str | int]] = {operator.node: _note(operator, whole) for operator in cell.operators}
     for operator in cell.operators:
@@ -86,7 +87,7 @@ def _note(operator: OperatorTime, whole: float) -> dict[str, str | int]:
 
 
 def make_table(cell: Cell) -> Table:
-    """Make the table of the SHOWN operators with most time, beside the picture."""
+    """Make the table of the SHOWN operators that take most time, the longest first."""
     longest = sorted(cell.operators, key=lambda operator: -operator.time_us)[:SHOWN]
     time, share = time_columns([operator.time_us for operator in longest], total_us(cell), "µs")
     shown = (NODE, replace(time, note="per inference"), share, TYPE, RAN_ON, COVERS)
@@ -94,7 +95,7 @@ def make_table(cell: Cell) -> Table:
 
 
 def describe_omitted(cell: Cell) -> str:
-    """Say what the table leaves out; empty where it has all operators."""
+    """Say how many operators the table leaves out; empty where it has all."""
     rest = len(cell.operators) - SHOWN
     if rest <= 0:
         return ""
@@ -104,16 +105,16 @@ def describe_omitted(cell: Cell) -> str:
     )
 
 
-# the one page that shows a frame, and only this farm's own
+# this is the only page that shows a frame, and the frame must be the farm's own
 POLICY = f"{CONTENT_SECURITY_POLICY}; frame-src 'self'"
 HOUR_S, YEAR_S = 3600, 365 * 24 * 3600
 
 
 @page
 def graph(request: HttpRequest, version_id: int) -> HttpResponse:
-    """Show the graph of a version with the times of a traced cell on it, and beside it the same times as a table.
-    The address names the cell, else it is the newest, and may name another that it is compared `against`. Raises
-    Missing for an unknown cell; an unknown one to compare with is ignored."""
+    """Show the graph of a version with the times of a traced cell on its nodes, and the same times as a table. `cell`
+    in the address names the cell, else it is the newest; `against` names a cell to compare it with. Raises Missing for
+    an unknown `cell`; an unknown `against` is ignored."""
     version = selectors.version(signed_in_user(request), version_id)
     cells = traced_cells(signed_in_user(request), version)
     chosen = _choose_cell(cells, request.GET.get("cell", ""))
@@ -145,7 +146,7 @@ def graph(request: HttpRequest, version_id: int) -> HttpResponse:
 
 
 def _compare_with_base(user: "User", base: TracedCell, chosen: TracedCell) -> dict[str, object]:
-    """Make the context of two cells: both times on each node, with what moved between them marked."""
+    """Make the context that compares two cells: both times on each node, with the nodes marked whose time moved."""
     pair = []
     for traced in (base, chosen):
         row = run(user, traced.run_id)
@@ -162,8 +163,8 @@ def _compare_with_base(user: "User", base: TracedCell, chosen: TracedCell) -> di
 
 
 def _choose_cell(cells: list[TracedCell], wanted: str) -> TracedCell | None:
-    """Find the cell that the address names, or the newest; None where no cell was traced. Raises Missing for an unknown
-    one."""
+    """Find the cell named `wanted`, or the newest where it is empty; None where no cell was traced. Raises Missing for
+    an unknown name."""
     if not wanted:
         return cells[0] if cells else None
     chosen = next((cell for cell in cells if cell_key(cell) == wanted), None)
@@ -174,8 +175,8 @@ def _choose_cell(cells: list[TracedCell], wanted: str) -> TracedCell | None:
 
 @page
 def serve_outline(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Answer with the version's graph without its weights, for the frame, or with 202 while the workshop prepares
-    it; asking orders it."""
+    """Serve the version's graph without its weights, for the frame. Where it does not exist yet, order it and respond
+    with 202 until the workshop has prepared it."""
     version = selectors.version(signed_in_user(request), version_id)
     path = services.find_or_order_outline(version)
     if path is None:
@@ -195,8 +196,8 @@ def _unless_known(request: HttpRequest, sha256: str, path: Path) -> HttpResponse
 @page
 @xframe_options_sameorigin
 def serve_frame(request: HttpRequest) -> HttpResponse:
-    """Answer with Netron's page, empty: it gets its model from the page around it, and can ask nobody else. Raises
-    Missing where Netron is not installed."""
+    """Serve Netron's page without a model. It gets the model from the page around it, and its policy lets it contact no
+    server. Raises Missing where Netron is not installed."""
     skeleton = netron.skeleton()
     if skeleton is None:
         raise Missing("Netron is not installed on this farm.", hint="Install requirements/server.txt.")
@@ -208,8 +209,8 @@ def serve_frame(request: HttpRequest) -> HttpResponse:
 @require_safe
 @condition(etag_func=lambda _request, name: quote_etag(file.digest) if (file := netron.part(name)) else None)
 def serve_part(request: HttpRequest, name: str) -> HttpResponse:
-    """Answer with a file of the viewer, gzipped, or 404: public, as it is for everybody who installs the wheel. The
-    frame has no session to show."""
+    """Serve a file of the viewer, gzipped, or 404. It needs no sign-in, because the sandboxed frame sends no session,
+    and everybody can get the same file from the wheel."""
     file = netron.part(name)
     if file is None:
         return HttpResponse("Netron has no such file here.", status=404, content_type="text/plain; charset=utf-8")
@@ -222,8 +223,7 @@ def serve_part(request: HttpRequest, name: str) -> HttpResponse:
 
 @page
 def serve_operators(request: HttpRequest) -> HttpResponse:
-    """Answer with what Netron knows of ONNX's operators, as gzipped JSON: the same for every model, so browsers keep
-    it."""
+    """Serve Netron's descriptions of ONNX's operators as gzipped JSON, which browsers may keep for a year."""
     response = HttpResponse(netron.operators(), content_type="application/json")
     response["Content-Encoding"] = "gzip"
     patch_cache_control(response, private=True, max_age=YEAR_S, immutable=True)

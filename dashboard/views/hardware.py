@@ -1,4 +1,4 @@
-"""One model across hardware: where it was measured, and where it may run."""
+"""The page of a model across hardware: the best setting on each target, and whether it keeps the reader's limits."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,15 +44,15 @@ SIGNS = {
     "unknown": Sign("·", LIMIT_CHECK_WORDS["unknown"], "quiet"),
     "exceeded": Sign("✕", LIMIT_CHECK_WORDS["exceeded"], "quiet"),
 }
-# columns of the table of versions
+# at most so many columns in the table of versions
 MAX_TARGETS = 12
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the address asks. `version`: a number, `newest` or `all`; `every`: whether targets that exceed the limits
-    are shown too; `typed` and `errors`: the texts of the form's fields and what is wrong with them, by
-    field."""
+    """The question in the address. `by`: what makes a target; `version`: a number, `newest` or `all`; `every`: targets
+    that exceed the limits are shown too; `typed` and `errors`: the texts of the form's fields and what is wrong with
+    them, by field."""
 
     limits: Limits
     goal: Goal
@@ -65,9 +65,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Panel:
-    """The answer. `left_out`: which settings do not take part; `hidden`: how many targets exceed the limits and are not
-    shown; `grid`: versions by target, None for a single version; `hint`: why accuracy is not drawn, empty where it is;
-    `versions`: those that were measured, the newest first; `shown`: the targets of the table."""
+    """The answer to the question. `left_out`: which settings are not considered, in words; `hidden`: how many targets
+    exceed the limits and are not shown; `grid`: the table of versions and targets, None where one version was measured;
+    `hint`: why accuracy is not drawn, empty where it is; `versions`: the measured versions, the newest first; `shown`:
+    the targets of the table."""
 
     asked: Asked
     headline: str
@@ -84,8 +85,8 @@ class Panel:
 
 
 def read_question(given: Mapping[str, str]) -> Asked:
-    """Read the question from the parameters of an address. A budget (in ms) or loss (in percent) that cannot be read
-    is no limit and has an error; other parameters fall back to their default."""
+    """Read the question from the parameters of an address. A `budget` (in ms) or `loss` (in percent) that cannot be
+    read sets no limit and has an error. Other parameters fall back to their default without an error."""
     budget_ms, budget_error = parse_budget(given.get("budget", "")[:40])
     loss, loss_error = _read_loss(given.get("loss", "")[:40])
     version = given.get("version", "")
@@ -102,8 +103,8 @@ def read_question(given: Mapping[str, str]) -> Asked:
 
 
 def make_panel(measured: Sequence[MeasuredSetting], asked: Asked, address: CellAddress) -> Panel:
-    """Find the best setting on each target. Targets that exceed the limits are counted and hidden unless all are asked
-    for. `address`: links a setting to its cell."""
+    """Find the best setting on each target. Targets that exceed the limits are counted, but hidden unless `asked.every`
+    is set. `address`: links a setting to its cell."""
     every = find_targets(measured, by=asked.by, goal=asked.goal, limits=asked.limits)
     found = select_targets(every, asked.version)
     newest = select_version(found)
@@ -138,16 +139,16 @@ def make_panel(measured: Sequence[MeasuredSetting], asked: Asked, address: CellA
 
 
 def select_targets(every: Sequence[Target], wanted: str) -> list[Target]:
-    """Select the targets of one version: `wanted` is its number, `all` for every version, and any other text for the
-    newest measured one. Empty for a version that was not measured."""
+    """Select the targets of the version with the number `wanted`, of every version for `all`, and of the newest
+    measured version for any other text. Empty for a version that was not measured."""
     if wanted == EVERY:
         return list(every)
     return select_version(every, int(wanted) if wanted.isdecimal() else None)
 
 
 def _read_loss(typed: str) -> tuple[float | None, str]:
-    """Parse a percentage to a fraction: the fraction and an empty text, or None and what is wrong. An empty text is no
-    limit, None without an error."""
+    """Parse a percentage: return the fraction and an empty text, or None and what is wrong. An empty text is no limit:
+    None and an empty text."""
     percent, error = parse_number(typed.strip().removesuffix("%"), "a percentage: enter one such as 1 or 0.5")
     if percent is None:
         return None, error
@@ -215,8 +216,8 @@ def _setting_entry(target: Target, address: CellAddress) -> Entry:
 
 
 def loss_entry(measured: MeasuredSetting) -> Entry:
-    """Make the table entry of a setting's loss of accuracy against the upload. It is measured on labelled data, or
-    “none” where there are none and parity passes; “not measured” without either."""
+    """Make the table entry of a setting's loss of accuracy against the upload, as measured on labelled data. Without
+    labelled data it is “none” where the loss is known from parity, else “not measured”."""
     loss = find_loss(measured.cell)
     if loss is None:
         return Entry(numbers.NOT_MEASURED)
@@ -232,7 +233,7 @@ def _settings_entry(target: Target) -> Entry:
 
 
 def _make_grid(every: Sequence[Target], address: CellAddress) -> Table:
-    """Make the table of versions and targets, with the best p50 of each."""
+    """Make the table of versions and targets, with the best p50 of each version on each target."""
     names = list(dict.fromkeys(hardware_words.name_target(target) for target in every))[:MAX_TARGETS]
     by_place = {(target.version, hardware_words.name_target(target)): target for target in every}
 
@@ -254,8 +255,8 @@ def _make_grid(every: Sequence[Target], address: CellAddress) -> Table:
 
 @page
 def hardware(request: HttpRequest, model_id: int) -> HttpResponse:
-    """Show the best setting of a model on each target, for the limits that the address names; or as a file with
-    `as=`."""
+    """Show the best setting of a model on each target within the limits in the address. `as` asks for a file of the
+    shown targets instead."""
     user = signed_in_user(request)
     model = selectors.model(user, model_id)
     found = make_panel(measured_across(user, model), read_question(request.GET.dict()), cell_address)

@@ -38,13 +38,13 @@ WEEK = timedelta(days=7)
 NODES = 12
 REST = "Nothing needs you"
 ALERTS = 5
-# newest open alerts among which the gravest is looked for
+# the gravest alert is looked for among at most so many of the newest open alerts
 MAX_WEIGHED = 25
 
 
 @page
 def home(request: HttpRequest) -> HttpResponse:
-    """Show open alerts, what the week made better or worse, runs in progress, and the fleet."""
+    """Show open alerts, models that got better or worse in the last week, runs in progress, and the fleet."""
     user = signed_in_user(request)
     known = open_runs(user)
     states = shown_states(run for run, *_ in known)
@@ -88,8 +88,9 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 def _write_headline(unseen: "Sequence[Alert]", counts: Mapping[str, int], worse: str, requests: int) -> str:
-    """Name what needs the reader most; empty where nothing does. `unseen`: open alerts that nobody acknowledged;
-    `worse`: the model that got worse; `requests`: invitations, and nodes to approve."""
+    """Write a headline about open alerts, else about the model that got worse, else about requests; empty without any.
+    `unseen`: open alerts that nobody acknowledged; `worse`: a sentence about the model; `requests`: the number of
+    invitations and of nodes to approve."""
     if unseen:
         return alert_reading.write_headline(unseen, counts["open"] - counts["acknowledged"])
     asked = f"{numbers.counted(requests, 'request')} {'needs' if requests == 1 else 'need'} you" if requests else ""
@@ -98,15 +99,15 @@ def _write_headline(unseen: "Sequence[Alert]", counts: Mapping[str, int], worse:
 
 def describe_activity(runs: int, searches: int) -> str:
     """Say how many runs are in progress, or that nothing is being measured. `searches`: how many further runs the farm
-    itself started, for searches and to confirm alerts."""
+    started itself, for searches and to confirm alerts."""
     parts = [f"{numbers.counted(runs, 'run')} in progress"] if runs else []
     parts += [f"{numbers.counted(searches, 'run')} for searches and alerts"] if searches else []
     return ", ".join(parts) or "nothing is being measured"
 
 
 def describe_wait(queued: "Sequence[Run]") -> str:
-    """Say why the next of the queued runs waits, and how many others wait; empty where none is queued or no reason is
-    known. Runs of people come before those of watches."""
+    """Say why the next of the queued runs waits, and how many others wait. Empty where none is queued or no reason is
+    known. The next run is the first by priority_key."""
     if not queued:
         return ""
     first = min(queued, key=priority_key)

@@ -1,6 +1,5 @@
-"""Lists as pages: what the address asks of them (page, search, filters, order, selected rows), and the same rows as a
-file in CSV, JSON or Parquet.
-"""
+"""Lists as pages: the page, search, filters, order and selected rows that an address asks for, and the same rows as a
+file in CSV, JSON or Parquet."""
 
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,9 +21,9 @@ from farm.rules.presenting.tables import Table
 from farm.runs.selectors.files import MEDIA_TYPE, make_parquet
 
 PER_PAGE = 25
-# rows of a list that one action may change
+# an action may change at most so many rows of a list
 MAX_CHOSEN = 100
-# rows that a list counts: a page of 25 does not wait until all the others are counted
+# a list counts at most so many rows, so that a page does not wait until all rows are counted
 MAX_COUNTED = 1000
 MAX_PAGES = 10**6
 Row = TypeVar("Row", bound=Model)
@@ -36,8 +35,8 @@ Listed = TypeVar("Listed")
 
 
 def make_page(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
-    """Return the page of PER_PAGE rows that `?page=` names, or the nearest one; the first where it is no number. The
-    database sorts primary keys alone and then loads the rows of the page."""
+    """Return the page of PER_PAGE rows that `?page=` names, else the nearest page, or the first where it is no number.
+    The database sorts only primary keys and then loads the rows of the page."""
     page = make_page_in_order(request, rows)
     start = max(0, page.start_index() - 1)
     page.object_list = _load_rows(rows, rows.values_list("pk", flat=True)[start : page.end_index()])
@@ -45,14 +44,14 @@ def make_page(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
 
 
 def make_page_in_order(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
-    """Return the same page as make_page in one query, for rows that an index sorts already."""
+    """Return the same page as make_page, but in a single query. Use it for rows that a database index sorts."""
     asked = request.GET.get("page")
     return Counting(rows, asked).get_page(asked)
 
 
 class Counting(Paginator):  # type: ignore[type-arg]  # it takes none when the program runs
-    """A paginator that counts at most `most` rows, or as many as the page `asked` needs. `count_words` is the count in
-    words: `more than 1,000` where it stopped."""
+    """A paginator that stops counting rows at `most`, or where the page `asked` needs more, at the end of that page.
+    `count_words` is the count in words: `26`, or `more than 1,000` where counting stopped."""
 
     def __init__(
         self, rows: QuerySet[Any], asked: str | None, *, per_page: int = PER_PAGE, most: int = MAX_COUNTED
@@ -64,7 +63,7 @@ class Counting(Paginator):  # type: ignore[type-arg]  # it takes none when the p
 
     @cached_property
     def count(self) -> int:
-        """Count the rows, but stop at one more than the limit, so that there is a page behind the last counted one."""
+        """Count the rows, but stop at one more than the limit, so that there is a next page after the limit."""
         return self._rows.order_by()[: self._most + 1].count()
 
     @property
@@ -77,20 +76,19 @@ def first_rows(rows: QuerySet[Row], most: int) -> list[Row]:
 
 
 def _load_rows(rows: QuerySet[Row], numbers: Iterable[int]) -> list[Row]:
-    """Load rows by their primary keys, in the order of `rows`."""
     wanted = list(numbers)
     return list(rows.filter(pk__in=wanted)) if wanted else []
 
 
 def read_part_number(request: HttpRequest) -> int:
-    """Read from `?rows=` which part of a large heat map is asked for, from 1 on; 1 for anything else."""
+    """Read from `?rows=` the number of the part of a large heat map; 1 where it cannot be read. 0 is possible."""
     typed = request.GET.get("rows", "")
     return int(typed) if typed.isdecimal() and len(typed) < 7 else 1
 
 
 def read_row_numbers(given: QueryDict, name: str, *, most: int) -> list[int]:
-    """Read the primary keys of the ticked boxes with this name, each once, the first `most` of them; what is no key is
-    skipped."""
+    """Read the primary keys of the ticked checkboxes with this name, each once, at most the first `most`. Values that
+    are no key are skipped."""
     return [int(number) for number in dict.fromkeys(given.getlist(name)) if is_row_number(number)][:most]
 
 
@@ -102,14 +100,14 @@ def read_parameters(request: HttpRequest, names: Iterable[str]) -> list[tuple[st
     return [(name, value) for name in names for value in request.GET.getlist(name) if value]
 
 
-# what a list is sorted by: the name in the address, and the fields that this means
+# the orders of a list: the name of each in the address, and the fields by which it sorts
 Orders = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
 class Filter:
     """A filter of a list. `name`: its parameter in the address; `choices`: each value with its label; `value`: the
-    chosen one, which filters nothing where it is empty."""
+    chosen value, which filters nothing where it is empty."""
 
     name: str
     label: str
@@ -119,7 +117,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Together:
-    """A button for the selected rows of a list, which sends them to `address`. `key`: its keyboard shortcut."""
+    """A button that sends the selected rows of a list to `address`. `key`: its keyboard shortcut."""
 
     label: str
     address: str
@@ -128,8 +126,9 @@ class Together:
 
 @dataclass(frozen=True)
 class Listing(Generic[Row]):
-    """A page of a list. `words`: what was searched for; `searches`: the label of the search field; `kept`: parameters
-    of the address that the filters leave as they are; `is_posted`: the buttons in `together` send a POST."""
+    """A page of a list. `words`: the searched words; `searches`: the label of the search field; `together`: buttons for
+    selected rows; `is_posted`: these send a POST; `kept`: parameters of the address that the filters keep;
+    `is_narrowed`: a search or a filter is set; `has_acts`: any row has a button."""
 
     table: Table
     page: Page[Row] | None = None
@@ -152,16 +151,17 @@ class Listing(Generic[Row]):
 def read_filter(
     request: HttpRequest, name: str, label: str, choices: Iterable[tuple[str, str]], *, nothing: str = "all"
 ) -> Filter:
-    """Read a filter with its value from the address; the caller filters the rows. An unknown value counts as empty;
-    `nothing` labels the empty value."""
+    """Read a filter with its value from the address; the caller must filter the rows. An unknown value is read as
+    empty. `nothing`: the label of the empty value."""
     known = [("", nothing), *choices]
     value = request.GET.get(name, "")
     return Filter(name, label, known, value if value in dict(known) else "")
 
 
 def sort_rows(request: HttpRequest, rows: QuerySet[Row], orders: Orders) -> QuerySet[Row]:
-    """Sort the rows by the order that `?sort=` names, with a leading `-` for descending, and equal rows by the newest
-    first. Without a known order they stay as they are. Rows without a value come last in both directions."""
+    """Sort the rows by the order that `?sort=` names, descending with a leading `-`. Equal rows are sorted by the
+    newest first, and rows without a value come last in both directions. Without a known order, `rows` is returned as it
+    is."""
     wanted = request.GET.get("sort", "")
     fields = orders.get(wanted.removeprefix("-"))
     if fields is None:
@@ -174,15 +174,15 @@ def _make_order(field: str, *, is_down: bool) -> OrderBy:
 
 
 def wants_file(request: HttpRequest) -> bool:
-    """Whether the address asks for the list as a file: `as=csv`, `as=json` or `as=parquet`."""
+    """Whether the address asks for a file: `as=csv`, `as=json` or `as=parquet`."""
     return request.GET.get("as") in FORMATS
 
 
 def render_file(
     request: HttpRequest, name: str, rows: Iterable[Listed], read: Callable[[Listed], FileRow]
 ) -> HttpResponse:
-    """Make a download of the first MAX_ROWS rows, in the format that the address asks for, else CSV. `name`: of the
-    file, without its ending; `read`: turns a row into the values of its columns. Formulas in CSV are escaped."""
+    """Make a download of the first MAX_ROWS rows in the format that the address asks for, else CSV. Formulas in CSV are
+    escaped. `name`: the name of the file without its ending; `read`: returns the values of a row by column."""
     lines = [read(row) for row in islice(rows, MAX_ROWS)]
     if request.GET.get("as") == "json":
         response: HttpResponse = JsonResponse([_format_times(row) for row in lines], safe=False)
@@ -205,7 +205,7 @@ def _write_table(rows: Sequence[FileRow]) -> str:
 
 
 def _format_times(row: FileRow) -> dict[str, Value]:
-    """Replace the times of a row by texts: ISO 8601, in UTC, whole seconds."""
+    """Replace the times of a row by texts in ISO 8601, in UTC and whole seconds."""
     return {
         key: value.astimezone(UTC).isoformat(timespec="seconds") if isinstance(value, datetime) else value
         for key, value in row.items()

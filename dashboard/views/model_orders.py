@@ -1,4 +1,5 @@
-"""Actions on models and versions: edit, label, delete, restore, add labelled data."""
+"""Actions on models and versions: edit, label, delete, restore, add labelled data. Each redirects to a page, which
+shows a message or the refusal."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from farm.registry.models import Model, Version
 
 
-# which field of the form a refusal belongs to
+# the field of the form at which a refusal is shown, by its code
 FIELD_OF_CODE = {"bad_description": "description", "bad_label": "labels"}
 
 
 @action
 def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
-    """Change a model's name, labels and description. A refusal is shown beside its field, with what was typed."""
+    """Change a model's name, labels and description. A refusal is shown at its field, and the typed texts are kept.
+    Raises NotAllowed where the reader may not change the model."""
     row = selectors.model(signed_in_user(request), model_id)
     typed = read_fields(request, ("name", "labels", "description"))
     try:
@@ -39,7 +41,7 @@ def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
             labels=split_names(typed["labels"]),
         )
     except NotAllowed:
-        # they have no form to go back to
+        # such readers see no form in which to show the refusal
         raise
     except Refusal as refusal:
         errors = {FIELD_OF_CODE.get(refusal.code, "name"): str(refusal)}
@@ -51,8 +53,8 @@ def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
 
 @action
 def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
-    """Delete a model, with a message on what that did: versions without runs are deleted permanently, measured ones
-    are hidden with their runs."""
+    """Delete a model: versions without runs are deleted permanently, measured versions are hidden with their runs. A
+    message says what was done."""
     row = selectors.model(signed_in_user(request), model_id)
     carry_out(
         request,
@@ -64,7 +66,7 @@ def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
 
 @action
 def restore(request: HttpRequest, model_id: int) -> HttpResponseBase:
-    """Restore a deleted model with its hidden versions, and redirect to its page."""
+    """Restore a deleted model with its hidden versions."""
     row = selectors.model(signed_in_user(request), model_id)
     order = partial(services.restore_model, model=row, by=signed_in_user(request))
     carry_out(request, order, lambda model: f"{model.name} is restored.")
@@ -83,7 +85,7 @@ def note_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @action
 def keep_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Keep a version of a branch with `kept=yes` in the form, or let it be deleted when its time is over."""
+    """With `kept=yes` in the form, keep a branch's version for good; else let it be deleted when its time is over."""
     row = selectors.version(signed_in_user(request), version_id)
     is_kept = request.POST.get("kept") == "yes"
     order = partial(services.keep_version, version=row, by=signed_in_user(request), is_kept=is_kept)
@@ -93,7 +95,7 @@ def keep_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @action
 def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Delete a version; one with runs is hidden. Redirects to the model's page, or to the list without a model."""
+    """Delete a version, or hide it if it has runs. Redirects to the list of models where the model is gone too."""
     row = selectors.version(signed_in_user(request), version_id)
     order = partial(services.remove_version, version=row, by=signed_in_user(request))
     carry_out(request, order, partial(describe_removed, str(row)))
@@ -102,7 +104,7 @@ def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @action
 def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Restore a hidden version, and redirect to its page."""
+    """Restore a hidden version."""
     row = selectors.version(signed_in_user(request), version_id)
     order = partial(services.restore_version, version=row, by=signed_in_user(request))
     carry_out(request, order, lambda version: f"{version} is restored.")
@@ -111,8 +113,8 @@ def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @form_page
 def change_chosen(request: HttpRequest) -> HttpResponseBase:
-    """Show the form for the models that were selected in the list, at most MAX_CHOSEN. A POST adds labels to each of
-    them, or deletes them with `what=delete`; a refusal of one does not stop the others."""
+    """Show the form for the models that were selected in the list, at most MAX_CHOSEN. A POST adds labels to each, or
+    with `what=delete` deletes each. A refusal for one model does not stop the others."""
     user = signed_in_user(request)
     given = request.POST if request.method == "POST" else request.GET
     rows = [selectors.model(user, number) for number in read_row_numbers(given, "models", most=MAX_CHOSEN)]
@@ -139,10 +141,10 @@ def _redirect_after_removal(model: "Model") -> HttpResponseBase:
 @csrf_exempt
 @action
 def add_evaluation(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Add labelled data to a version, which are checked later, and redirect to its page, where a refusal is shown.
+    """Add labelled data to a version. The data are checked later.
 
-    As on the upload page, files are hashed while they arrive, so that a refusal may come before the form was read.
-    Therefore the CSRF token is checked inside.
+    As on the upload page, files are hashed while they arrive, so a refusal may come before the form was read. Therefore
+    the CSRF token is checked in `_add`.
     """
     version = selectors.version(signed_in_user(request), version_id)
     try:

@@ -1,4 +1,4 @@
-"""Models, one model, and uploads."""
+"""The pages of the list of models, of a model with its versions, and of uploads."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -55,9 +55,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the list of models. `run`: its last run; `ended`: the newest that has ended; `slowest`: its slowest
-    watched series; `state`: of its newest version; `watch`: the number of a watch; `confirmed`: the lead of the run
-    that confirmed `ended`."""
+    """A row of the list of models. `run`: the last run; `ended`: the newest run that has ended; `slowest`: the slowest
+    watched series; `state`: of the newest version; `run_state`: of the last run, both empty where there is none;
+    `watch`: the number of a watch of the model, None where it has a series or no watch; `confirmed`: the lead of the
+    run that confirmed `ended`."""
 
     model: "WithAnnotations[Model, Counted]"
     run: "Run | None"
@@ -79,7 +80,8 @@ def _name_entry(line: Line) -> Entry:
 
 
 def _last_run_entry(line: Line) -> Entry:
-    """Link the last run with its state; without a run show the version's. EXPECTED states are not shown."""
+    """Make the link to the last run with its state, or where there is none the version's state. EXPECTED states are not
+    shown."""
     state = line.run_state if line.run is not None and line.state != "rejected" else line.state
     sign = sign_of(state) if state and state not in EXPECTED else None
     if line.run is None:
@@ -121,14 +123,15 @@ ORDERS = {
     "change": ("last_lead__ratio",),
     "at": ("ended_run",),
 }
-# states of runs and versions that the list does not show
+# usual states of runs and versions, which the list does not show
 EXPECTED = ("complete", "ready")
-# orders that need the newest run of every model
+# orders for which the newest run of every model has to be loaded
 BY_RUN = ("run", "verdict", "change", "at")
 
 
 def make_table(lines: Iterable[Line], *, box: str = "") -> Table:
-    """Make the table of models. `box`: the name of the checkboxes that select rows, none where it is empty."""
+    """Make the table of models, in the order given. `box`: the name of the checkboxes that select rows, none where it
+    is empty. Settings that all rows share stand once, above the table; teams only where there are several."""
     rows = list(lines)
     shared = leads.find_shared_settings(line.lead for line in rows)
     subject = Prose[Line]("What", lambda line: leads.make_subject_entry(line.lead, shared))
@@ -145,7 +148,7 @@ UNREADABLE_FORM = (MultiPartParserError, RequestDataTooBig, TooManyFilesSent)
 # a run with more cells has no heat map on the page of its model
 MAP_CELLS = 100
 VARIANTS_SHOWN = 100
-# which field of the form a refusal belongs to
+# the field of the form at which a refusal is shown, by its code
 FIELD_OF_CODE = {
     **{"bad_name": "model", "bad_note": "note", "bad_recipe": "recipe"},
     **dict.fromkeys(("not_found", "not_allowed", "team_not_named"), "team"),
@@ -154,8 +157,8 @@ FIELD_OF_CODE = {
 
 @page
 def models(request: HttpRequest) -> HttpResponse:
-    """List the models of the reader's teams, a page of them by name unless the address sorts them; or as a file with
-    `as=`."""
+    """Show a page of the models of the reader's teams, by name unless `sort` says otherwise. `as` asks for a file of
+    all models instead."""
     user, wanted = signed_in_user(request), read_search_words(request)
     matching = selectors.models_visible_to(user).order_by("name", "pk")
     if wanted:
@@ -178,7 +181,7 @@ def models(request: HttpRequest) -> HttpResponse:
 
 
 def make_lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list[Line]:
-    """Load what the list shows of each of these models, in their order."""
+    """Load the rows of the list for these models, in the same order."""
     last, slowest = pages.last_runs(listed), load_slowest_series(listed)
     states = selectors.newest_version_states(listed)
     measured = shown_states(found.run for found in last.values())
@@ -199,15 +202,15 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
 
 
 def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **more: object) -> HttpResponse:
-    """Render the page of a model with the version that the address names, else the newest that no branch uploaded.
-    `more` adds to the context: errors, and what was typed into the forms. While a version is inspected its part of the
-    page asks for itself alone; once that is over it gets an order to reload the page."""
+    """Render the page of a model with the version that the address names, else the newest that is not of a branch.
+    `more` adds to the context, such as errors and the texts of forms. While a version is being inspected the page polls
+    only for the part of the version; afterwards that request gets a header that reloads the page."""
     versions = selectors.newest_versions(row, user=signed_in_user(request), limit=100)
     newest = next((version for version in versions if not version.branch), versions[0] if versions else None)
     chosen = next((version for version in versions if str(version.number) == request.GET.get("version")), newest)
     found = selectors.inspection_of(chosen) if chosen else None
     every = runs_for_lists(signed_in_user(request)).filter(version__model=row)
-    # what the farm measured to be sure of something stands with its alert, and in the list of all runs
+    # runs that the farm started itself are shown with their alert, and in the list of all runs
     listed = first_rows(every.exclude(reason__in=FOLLOW_UPS), RUNS_SHOWN)
     of_uploads = [run for run in listed if not run.version.branch]
     labelled = accuracy.describe_labelled_data(selectors.evaluation_of(chosen)) if chosen else None
@@ -228,7 +231,7 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
     }
     if request.headers.get("HX-Target") == "version":
         if not context["is_open"]:
-            # the whole page again: what may be done with the version stands elsewhere on it
+            # reload the whole page, because other parts of it have the actions on the version
             return HttpResponse(headers={"HX-Refresh": "true"})
         return render(request, "dashboard/parts/version.html", context)
     whole = {
@@ -263,7 +266,8 @@ UNMEASURED = "has not been measured yet"
 
 
 def _describe_unmeasured(version: "Version | None") -> str:
-    """Say why a model has no best settings: its version was rejected, only a search measured it, or nothing did."""
+    """Say why a model has no best settings: its version was rejected, only a search measured it, or nothing did. The
+    text follows the model's name."""
     if version is None or version.state == VersionState.REJECTED:
         return "was rejected" if version is not None else UNMEASURED
     return "has been measured by a search alone" if find_newest_search_with_answer(version.pk) else UNMEASURED
@@ -277,8 +281,8 @@ def describe_best(
     otherwise: str = UNMEASURED,
     address: best_settings.CellAddress = best_settings.cell_address,
 ) -> dict[str, object]:
-    """Make the context with the model's best settings, their headline and their facts. `budget`: the latency in ms as
-    it was typed; `otherwise`: ends the headline of a model that has nothing measured; `address`: links a setting."""
+    """Make the context with the model's best settings, their headline and facts. `budget`: the latency budget in ms as
+    typed; `otherwise`: the end of the headline where nothing was measured; `address`: links a setting."""
     best = best_settings.make_panel(*measured_settings(user, model), budget, address)
     chips = facts.list_cell_facts(best.top.settings[0].cell) if best and best.top.settings else []
     headline, because = (best.headline, best.because) if best else (otherwise, "")
@@ -286,10 +290,10 @@ def describe_best(
 
 
 def describe_newest_run(listed: Sequence["Run"], address_in: Callable[[int], Address]) -> dict[str, object]:
-    """Make the context with the answer and the heat map of the first of these runs that compares something, else of
-    the first with a headline; empty where there is none, without the map for more than MAP_CELLS cells. `address_in`:
-    from a run's number to what links its cells."""
-    # what was compared says more of a model than that something was measured
+    """Make the context with the answer and heat map of the first of these runs that has a result and was not cancelled,
+    else of the first with a headline. Empty where there is none; without the map for more than MAP_CELLS cells.
+    `address_in`: returns for a run's number the function that links its cells."""
+    # a run with a result says more about a model than a run that only has a headline
     compared = (run for run in listed if run.lead and leads.read_lead(run).verdict != CellStatus.CANCELLED)
     run = next(compared, next((run for run in listed if run.headline), None))
     if run is None:
@@ -303,7 +307,7 @@ def describe_newest_run(listed: Sequence["Run"], address_in: Callable[[int], Add
 
 
 def _draw_accuracy(request: HttpRequest, model: "Model") -> dict[str, object]:
-    """Make the context with the chart of accuracy of the newest run that has any; empty where none has."""
+    """Make the context with the accuracy chart of the newest run that was judged; empty where none was."""
     row = pages.judged_run(signed_in_user(request), model)
     if row is None:
         return {}
@@ -312,7 +316,7 @@ def _draw_accuracy(request: HttpRequest, model: "Model") -> dict[str, object]:
 
 
 def _make_compatibility(version: "Version | None") -> inspection.Compatibility | None:
-    """Make the panel of which releases load the version; None until it is inspected."""
+    """Make the panel that shows which releases load the version; None unless the version is ready."""
     if version is None or version.state != VersionState.READY:
         return None
     return inspection.compatibility_panel(compatibility_of(version))
@@ -328,10 +332,10 @@ def _make_variants_table(version: "Version | None") -> Table | None:
 @csrf_exempt
 @form_page
 def upload(request: HttpRequest) -> HttpResponseBase:
-    """Show the upload form. A POST creates the version and redirects to it; a refusal is shown beside its field.
+    """Show the upload form. A POST creates the version and redirects to it; a refusal is shown at its field.
 
-    Files are hashed while they arrive, so that a refusal may come before the form was read. Therefore the CSRF token
-    is checked inside, where a refusal still becomes a page.
+    Files are hashed while they arrive, so a refusal may come before the form was read. Therefore the CSRF token is
+    checked in `_receive_upload`, where a refusal still becomes a page.
     """
     try:
         return _receive_upload(request)
@@ -362,9 +366,9 @@ def _receive_upload(request: HttpRequest) -> HttpResponseBase:
 
 
 def _render_form(request: HttpRequest, errors: Mapping[str, str], *, status: int = 200) -> HttpResponse:
-    """Render the form with what was typed and the errors by field. Browsers do not let a page fill in files."""
+    """Render the form with the typed texts and the errors by field. Files have to be chosen again."""
     typed = {}
-    # what could not be read once is not read again
+    # a form that could not be parsed has no texts to keep
     if not errors.get("files", "").startswith("The form could"):
         given = request.POST if request.method == "POST" else request.GET
         typed = {name: given.get(name, "") for name in ("model", "note", "team", "recipe")}
