@@ -114,7 +114,7 @@ def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 @form_page
 def change_chosen(request: HttpRequest) -> HttpResponseBase:
     """Show the form for the models that were selected in the list, at most MAX_CHOSEN. A POST adds labels to each, or
-    with `what=delete` deletes each. A refusal for one model does not stop the others."""
+    with `what=delete` deletes each. A refusal of a model does not stop the others."""
     user = signed_in_user(request)
     given = request.POST if request.method == "POST" else request.GET
     rows = [selectors.model(user, number) for number in read_row_numbers(given, "models", most=MAX_CHOSEN)]

@@ -1,6 +1,7 @@
-"""A new run: a preset or a matrix, with its plan beside it while it is written.
+"""The page of a new run: an editor for its matrix, which starts from a preset or another run, and the resulting plan.
 
-The matrix is a form beside its text: one field an axis, values parted by commas; each changes the other.
+The matrix can be edited as text, or in a form with a field for each axis, whose values are separated by commas. A
+change of either updates the other.
 """
 
 from collections.abc import Mapping
@@ -43,14 +44,14 @@ if TYPE_CHECKING:
 
 PREFIX = "axis-"
 BUDGET = f"{PREFIX}budget"
-# the button that takes the way out of a refusal, and sends the matrix that it makes
+# the name of the buttons that replace the matrix by one without a refusal
 WAY = "way"
 MAX_TYPED = 2000
 USUAL = "onnxruntime=="
-# the axis whose values are names with numbers
+# the axis whose values are dimensions with sizes
 SIZES = "shapes"
 MAX_DIGITS = 12
-# axis: what its field is called, and an example of what goes into it
+# by axis: the label of its field, and an example of its values
 LABELS = {
     "runtime": ("Releases", "1.29.0, 1.31.1"),
     "provider": ("Providers", "cpu, openvino"),
@@ -63,14 +64,15 @@ LABELS = {
     "hardware": ("Hardware", "cpu, cuda"),
     "concurrency": ("Concurrency", "1, 2"),
 }
-# axes whose values say nothing without their name
+# axes whose values are shown with the axis's name, because they mean nothing without it
 _NAMED = {"batch", "opset", *(axis.name for axis in FIELD_AXES)}
 LABELS |= {axis.name: (BY_NAME[axis.name].heading, axis.example) for axis in FIELD_AXES if axis.name not in LABELS}
 
 
 @dataclass(frozen=True)
 class Field:
-    """One axis of the form. `is_text`: its values can be written on one line; others stand only in the text."""
+    """A field of the form, for one axis. `is_text`: all values can be written in the field; otherwise the axis can be
+    edited only in the text."""
 
     name: str
     label: str
@@ -81,7 +83,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Form:
-    """The fields, and which budget is chosen."""
+    """The fields of the form, the chosen budget, and all budgets."""
 
     fields: list[Field]
     budget: str
@@ -89,7 +91,8 @@ class Form:
 
 
 def make_form(text: str) -> Form | None:
-    """Fill the form from the text of a matrix; None where the text cannot be read, so that the fields stay."""
+    """Fill the form from the text of a matrix; None where the text is no valid matrix, so that the fields stay as they
+    are."""
     try:
         matrix = matrices.parse(text, allowed=settings.ALLOWED_PACKAGES)
     except MatrixProblem:
@@ -102,7 +105,7 @@ def make_form(text: str) -> Form | None:
 
 
 def _field_value(name: str, value: Value) -> str | None:
-    """Write a value as its field has it; None for a value with options that its name does not include."""
+    """Write a value as it appears in its field; None for a value with options, which a field cannot show."""
     plain = to_plain(value)
     if isinstance(plain, Mapping) and name not in ("precision", SIZES):
         return None
@@ -111,8 +114,8 @@ def _field_value(name: str, value: Value) -> str | None:
 
 
 def fields_differ(text: str, posted: Mapping[str, object]) -> bool:
-    """Whether sent fields differ from the text, because one was typed into just before. False where the text cannot
-    be read; fields that were not sent do not count."""
+    """Whether any posted field differs from the text, because it was changed just before sending. False where the text
+    is no valid matrix. Fields that were not posted do not count."""
     form = make_form(text)
     if form is None:
         return False
@@ -121,8 +124,9 @@ def fields_differ(text: str, posted: Mapping[str, object]) -> bool:
 
 
 def change_field(text: str, name: str, typed: str) -> str:
-    """Return the text of the matrix after one field was typed into; an empty field removes its axis, and an unknown
-    one changes nothing. Comments are lost. Raises MatrixProblem where the text, or what it becomes, is no matrix."""
+    """Return the text of the matrix after a change of the field `name`. An empty field removes its axis, an unknown
+    field changes nothing, and comments are lost. Raises MatrixProblem where the old or the new text is no valid
+    matrix."""
     plain = matrices.parse(text, allowed=settings.ALLOWED_PACKAGES).as_plain()
     axis, value = name.removeprefix(PREFIX), typed[:MAX_TYPED].replace("\x00", "").strip()
     if name == BUDGET:
@@ -138,14 +142,15 @@ def change_field(text: str, name: str, typed: str) -> str:
 
 
 def _sizes(text: str) -> dict[str, int | str]:
-    """Parse `sequence=64 past=3` to dimensions by name. What is no number stays a text, which the matrix refuses."""
+    """Parse `sequence=64 past=3` to sizes by dimension. A size that is no number stays a text, which the matrix
+    refuses."""
     pairs = (part.partition("=")[::2] for part in text.split())
     return {name: int(size) if size.isdecimal() and len(size) < MAX_DIGITS else size for name, size in pairs}
 
 
 def write_summary(plan: Plan) -> str:
-    """Write cells, blocks and time on one node in one sentence, and how many points are refused or excluded; another
-    where nothing can run."""
+    """Write a sentence with the numbers of cells and blocks, the time on one node, and how many points are refused or
+    excluded. Another sentence says that nothing can run."""
     if not plan.blocks:
         return "Nothing of this matrix can run."
     parts = [numbers.counted(plan.cells, "cell"), f"in {numbers.counted(len(plan.blocks), 'block')}"]
@@ -155,8 +160,8 @@ def write_summary(plan: Plan) -> str:
 
 
 def list_warnings(plan: Plan) -> list[str]:
-    """List what the plan had to assume, in at most one sentence: how much identical launches differ on nodes without
-    an A/A pair."""
+    """Return a list with at most one sentence, which says that the plan assumes the noise of nodes without A/A pairs;
+    empty where all noise was measured."""
     if not any(block.is_noise_assumed for block in plan.blocks):
         return []
     assumed = max(block.noise for block in plan.blocks)
@@ -167,7 +172,8 @@ def list_warnings(plan: Plan) -> list[str]:
 
 
 def list_wishes(plan: Plan) -> list[str]:
-    """Say what the wished change costs in each block; blocks with the same sentence share one."""
+    """List sentences that say how many rounds each block needs to detect the wished change. Blocks with equal sentences
+    share one. Empty without a wish."""
     texts: dict[str, list[str]] = {}
     for block in plan.blocks:
         if block.wish is not None and _without_twins(block):
@@ -176,7 +182,8 @@ def list_wishes(plan: Plan) -> list[str]:
 
 
 def make_block_table(plan: Plan, nodes: Mapping[str, str]) -> Table:
-    """Make the table of the plan's blocks. `nodes`: names by id; a node without a name is shown by its id."""
+    """Make the table of the plan's blocks. `nodes`: the names of nodes by id; a node without a name is shown by its
+    id."""
     columns: tuple[Column[PlannedBlock], ...] = (
         Column("Block", lambda block: Entry(block.id)),
         Number("cells", lambda block: as_count(len({arm.cell for arm in block.arms}))),
@@ -209,8 +216,8 @@ def _smallest(block: PlannedBlock) -> Entry:
 
 
 def make_cell_table(plan: Plan) -> Table:
-    """Make the table of every cell that will be measured, once and without A/A twins, with the place of its first
-    block from 1 on."""
+    """Make the table of all cells that will be measured, each once, with the number of its first block, from 1. A/A
+    twins are left out."""
     arms: dict[str, tuple[Arm, int]] = {}
     for place, block in enumerate(plan.blocks, start=1):
         for arm in block.arms:
@@ -232,7 +239,7 @@ MAX_SEED = 2**32 - 1
 
 
 class Preset(NamedTuple):
-    """A matrix to start from, in a file of its own."""
+    """A matrix to start from. `package` and `file`: where its text is stored."""
 
     name: str
     label: str
@@ -251,8 +258,8 @@ PRESETS = (
 
 @form_page
 def new_run(request: HttpRequest) -> HttpResponseBase:
-    """Show the form of a new run with its plan. A POST starts the run, or shows what was typed and what is wrong;
-    nothing is started where fields and text of the matrix differ."""
+    """Show the form of a new run with its plan. A POST starts the run and redirects to it, or shows the form again with
+    what is wrong. It starts nothing where the fields of the form differ from the text of the matrix."""
     if request.method != "POST":
         return _form(request, matrix=_start_from(request), seed="0")
     matrix, seed = request.POST.get("matrix", ""), request.POST.get("seed", "0").strip()
@@ -276,8 +283,8 @@ def new_run(request: HttpRequest) -> HttpResponseBase:
 
 @action
 def plan(request: HttpRequest) -> HttpResponse:
-    """Plan what is in the editor now, and answer with the part of the page that shows it; nothing is started. A
-    field that was typed into changes the text, and the text changes the fields."""
+    """Plan the matrix in the editor, and render the part of the page that shows the plan. No run is started, but a
+    large plan is ordered and appears later. A changed field updates the text, and a changed text updates the fields."""
     matrix, wish = request.POST.get("matrix", ""), request.POST.get("wish", "")
     touched = request.headers.get("HX-Trigger-Name", "")
     more: dict[str, object] = {"form": make_form(matrix)} if touched in ("matrix", WAY) else {}
@@ -312,7 +319,8 @@ def _ready(request: HttpRequest) -> QuerySet["Version"]:
 
 
 def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, object]:
-    """Make the tables of the plan, or the sentence that says why there is none. `wish`: the change to be detected."""
+    """Make the context with the tables of the plan, or with a sentence that says why there is no plan (yet). `wish`:
+    the change that the reader wants to detect, as typed."""
     try:
         version = _version(request)
         planned = services.plan_or_order(
@@ -348,7 +356,8 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, obj
 
 
 def _version(request: HttpRequest) -> "Version":
-    """Find the version that the form or the address names, else the newest."""
+    """Find the version that the form or the address names, else the newest that is not of a branch. Raises Missing
+    where there is none."""
     wanted = request.POST.get("version") or request.GET.get("version") or ""
     if is_row_number(wanted):
         return registry.version(signed_in_user(request), int(wanted))
@@ -359,7 +368,8 @@ def _version(request: HttpRequest) -> "Version":
 
 
 def _start_from(request: HttpRequest) -> str:
-    """The matrix to start from: that of another run, of a single cell of it, or of a preset."""
+    """Return the text of the matrix to start from: that of a run, of chosen cells, or of several runs, else a
+    preset."""
     cell = request.GET.get("cell", "")
     named = read_row_numbers(request.GET, "like", most=MAX_CHOSEN)
     runs = [selectors.run(signed_in_user(request), number) for number in named]

@@ -1,4 +1,4 @@
-"""One node: what it is, whether it is well, the owner's orders and limits."""
+"""The page of a node: its machine and health, its work, the actions on it, its limits, and trials of providers."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -30,17 +30,18 @@ if TYPE_CHECKING:
     from farm.fleet.models import Node, Trial
 
 
-# from a run's number to its page
+# maps a run's number to the address of its page
 RunAddress = Callable[[int], str]
 
 TURBO = {None: numbers.NOT_MEASURED, True: "on", False: "off"}
 
 
 def list_advice(facts: Facts, before: Sequence[Before]) -> list[str]:
-    """List what the owner could do to get better figures, each thing once.
+    """List what the owner could do to get more precise measurements, each kind of advice once.
 
-    Each sentence is the newest of its kind, followed by how many of the last blocks it preceded. `before`: what was
-    read before the last blocks, the newest first; without any the advice of `facts`, the node's last report, stands.
+    A sentence is the newest of its kind, followed by the number of recent blocks before which the advice applied.
+    `before`: what was read before each of the last blocks, the newest first. Where it is empty, the advice in `facts`,
+    the node's last report, is returned.
     """
     if not before:
         return list(facts.advice)
@@ -53,8 +54,8 @@ def list_advice(facts: Facts, before: Sequence[Before]) -> list[str]:
 
 
 def make_readings_table(before: Sequence[Before], address: RunAddress) -> tuple[Table, list[str]]:
-    """Make the table of what was read before each of a node's last blocks. Columns without any reading are left out;
-    the second value lists their names, which is what the machine does not report."""
+    """Make the table of what was read before each of a node's last blocks. Columns without any reading are left out.
+    The second value lists their headings, which say what the machine does not report."""
     columns: tuple[Column[Before], ...] = (
         Column("Block", lambda read: Entry(f"run {read.run}, {read.facts.block}", read.run, href=address(read.run))),
         Column("When", lambda read: as_time(read.at)),
@@ -93,13 +94,13 @@ def _describe_frequency(count: int, blocks: int) -> str:
 EVENTS_SHOWN = 50
 TRIALS_SHOWN = 10
 TRIAL_RELATED = ("node", "asked_by", "answered_by")
-# an answer to a trial: the service, the label of its button, and the states in which it may be given
+# the answers to a trial, each with its service, the label of its button, and the states in which it is possible
 TRIAL_ANSWERS: dict[str, tuple[Callable[..., "Trial"], str, tuple[TrialState, ...]]] = {
     "allow": (services.allow_trial, "Allow", (TrialState.ASKED,)),
     "decline": (services.decline_trial, "Decline", (TrialState.ASKED, TrialState.PENDING)),
 }
 BLOCKS_SHOWN = 10
-# an action on a node: the service, the label of its button, and the message once it is done
+# the actions on a node, each with its service, the label of its button, and the end of the message when it is done
 ORDERS: dict[str, tuple[Callable[..., object], str, str]] = {
     "approve": (services.approve, "Approve", "approved"),
     "drain": (services.drain, "Drain", "draining"),
@@ -128,7 +129,8 @@ Shown = dict[str, str]
 
 
 def fill_form(node: "Node") -> Shown:
-    """Fill the form with the node's limits as texts: minutes, °C, GiB; a temperature is empty where none is set."""
+    """Make the texts of the form from the node's limits, in minutes, °C and GiB. The temperature is empty where no
+    limit is set."""
     limits = node.settings
     return {
         "is_paused": "yes" if limits.is_paused else "",
@@ -145,8 +147,9 @@ def fill_form(node: "Node") -> Shown:
 
 
 def parse_limits(given: Shown) -> dict[str, str | bool | float | None]:
-    """Parse the typed limits for the service, in seconds, °C and bytes; an empty temperature is no limit. Raises
-    Invalid for a number outside NUMBERS, with the field as its code; hours and time zone are checked by the service."""
+    """Parse the typed limits to the arguments of the service, in seconds, °C and bytes. An empty temperature means no
+    limit. Raises Invalid, with the field as its code, for a number outside the limits in NUMBERS. Hours and time zone
+    are not checked here but by the service."""
     return {
         "is_paused": given["is_paused"] == "yes",
         "hours": given["hours"].replace(" ", "").replace("–", "-"),
@@ -159,7 +162,7 @@ def parse_limits(given: Shown) -> dict[str, str | bool | float | None]:
 
 
 def _parse_number(given: Shown, field: str) -> float:
-    """Parse a number with `.` or `,`. Raises Invalid for what is no number within the field's limits."""
+    """Parse a number with a decimal `.` or `,`. Raises Invalid for anything but a number within the field's limits."""
     text = given[field].strip().replace(",", ".")
     is_number = text.isascii() and text.replace(".", "", 1).isdecimal() and len(text) <= MAX_DIGITS
     label, unit, least, most = NUMBERS[field]
@@ -174,7 +177,8 @@ def node(request: HttpRequest, node_id: int) -> HttpResponse:
 
 
 def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more: object) -> HttpResponse:
-    """Render the page of one node. `more` replaces parts of its context: `limits` as they were typed, and `errors`."""
+    """Render the page of a node. `more` replaces parts of its context, such as `limits` by the typed texts, and
+    `errors`."""
     floor = selectors.noise_floor(row)
     before = recent_node_states(row, limit=BLOCKS_SHOWN)
     user = signed_in_user(request)
@@ -213,7 +217,7 @@ def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more:
 
 
 def make_floor_table(floor: NoiseFloor | None) -> Table:
-    """Make the table of the smallest change that this node detects, by the number of rounds; without rows where its
+    """Make the table of the smallest change that the node detects, by the number of rounds. It has no rows where the
     noise floor is not known."""
     columns: tuple[Column[tuple[int, float]], ...] = (
         Number("rounds", lambda seen: as_count(seen[0])),
@@ -225,7 +229,7 @@ def make_floor_table(floor: NoiseFloor | None) -> Table:
 
 @action
 def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
-    """Carry out the action `what`, a key of ORDERS, and redirect to the node's page, where a refusal is shown. Raises
+    """Carry out the action `what`, a key of ORDERS, and redirect to the node's page, which shows a refusal. Raises
     Missing for any other action."""
     row = selectors.node(signed_in_user(request), node_id)
     if what not in ORDERS:
@@ -236,8 +240,8 @@ def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
 
 
 def list_answerable(rows: "Iterable[Trial]", user: "User") -> list[dict[str, object]]:
-    """List all these trials, each with the buttons for the answers that its state allows; without buttons where the
-    reader does not manage the node."""
+    """List all these trials, each with buttons for the answers that its state allows. A trial has no buttons where the
+    reader does not manage its node."""
     trials = list(rows)
     managed = {node for node in {trial.node for trial in trials} if selectors.can_manage_node(user, node)}
     return [
@@ -255,8 +259,8 @@ def list_answerable(rows: "Iterable[Trial]", user: "User") -> list[dict[str, obj
 
 @action
 def ask_trial(request: HttpRequest, node_id: int) -> HttpResponseBase:
-    """Ask the owner to let the node try the provider that the form names, and redirect to the node's page, where a
-    refusal is shown."""
+    """Ask for a trial of the provider that the form names, and redirect to the node's page, which shows a refusal. The
+    owner has to allow it unless the reader manages the node or the owner allows all trials."""
     row, provider = selectors.node(signed_in_user(request), node_id), request.POST.get("provider", "")
     carry_out(
         request,
@@ -268,8 +272,8 @@ def ask_trial(request: HttpRequest, node_id: int) -> HttpResponseBase:
 
 @action
 def answer_trial(request: HttpRequest, trial_id: int, what: str) -> HttpResponseBase:
-    """Carry out the owner's answer `what`, a key of TRIAL_ANSWERS, and redirect to the node's page, where a refusal is
-    shown. Raises Missing for any other answer."""
+    """Carry out the owner's answer `what`, a key of TRIAL_ANSWERS, and redirect to the node's page, which shows a
+    refusal. Raises Missing for any other answer."""
     found = selectors.trial(signed_in_user(request), trial_id)
     if what not in TRIAL_ANSWERS:
         raise Missing(f"Unknown answer “{what}”.", hint="See the node's page for available answers.")
@@ -280,8 +284,8 @@ def answer_trial(request: HttpRequest, trial_id: int, what: str) -> HttpResponse
 
 @action
 def save_settings(request: HttpRequest, node_id: int) -> HttpResponseBase:
-    """Save the form of a node's limits, all of it or nothing. A refusal is shown beside its field, with what was
-    typed; people who may not change the limits are redirected to the node's page with a message."""
+    """Save the form of a node's limits, all of it or nothing. A refusal is shown at its field, and the typed texts are
+    kept. People who may not change the limits are redirected to the node's page with a message."""
     user = signed_in_user(request)
     row = selectors.node(user, node_id)
     given = {name: request.POST.get(name, "").replace("\x00", "")[:500] for name in ("is_paused", *FIELDS)}
@@ -293,7 +297,7 @@ def save_settings(request: HttpRequest, node_id: int) -> HttpResponseBase:
             services.share(node=row, by=user, teams=split_names(given["teams"]))
         messages.success(request, f"The limits of {row.name} were saved.")
     except NotAllowed as refusal:
-        # they have no form to go back to
+        # such readers see no form in which to show the refusal
         messages.error(request, str(refusal))
     except Refusal as refusal:
         fresh = selectors.node(user, node_id)

@@ -1,4 +1,4 @@
-"""The report card of a release: what it made slower or wrong, on which models and nodes."""
+"""The page of a release's report card: which models it made slower or wrong, and on which nodes."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -16,8 +16,8 @@ ALERTS = 20
 
 @page
 def release(request: HttpRequest, distribution: str, version: str) -> HttpResponse:
-    """Show the report card of a release: models × nodes, beside the release that the address names (`against`), else
-    the one that shows most."""
+    """Show the report card of a release: models × nodes, compared with the release in `against`, or without it with the
+    release that has most to show."""
     user = signed_in_user(request)
     found = read_card(user, distribution, version, against=request.GET.get("against", ""))
     new = found.card.new

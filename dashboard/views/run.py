@@ -1,4 +1,4 @@
-"""Runs as a list; one of them as it fills in, and the orders about it."""
+"""The pages of the list of runs and of a run, also while it is measured, and the actions on a run."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 EVENTS_SHOWN = 60
 ALONE = "Nothing to compare: give at least one axis of the matrix two values."
 UNMEASURED = "Nothing to compare: no block measured two cells."
-# newest lines of the log in the head of an open run
+# how many of the newest lines of the log the head of an open run shows
 TAIL = 4
 STATES = (("running", "in progress"), *((outcome.value, outcome.value) for outcome in RunOutcome if outcome.value))
 REASONS = (("every", "every run"), *((reason.value, reason.value) for reason in RunReason if reason.value))
@@ -55,7 +55,7 @@ REASONS = (("every", "every run"), *((reason.value, reason.value) for reason in 
 
 class PageContext(TypedDict):
     """The context that the parts of a run's page share. `visible`: the document, cut to the cells that the map shows
-    and those they are compared with; `states`: what goes on in cells that have not ended, by id."""
+    and the cells with which these are compared; `states`: the states of cells that have not ended, by id."""
 
     run: "Run"
     is_open: bool
@@ -69,8 +69,8 @@ class PageContext(TypedDict):
 
 @page
 def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Show the page of one run. An open page polls `part=live` for what changed. `part=compared` and `part=cells` are
-    the tables of a large run, which load when they are scrolled to."""
+    """Show the page of a run. The page of an open run polls `part=live` for changes. `part=compared` and `part=cells`
+    are the tables of a large run, which load when the reader scrolls to them."""
     user, part = signed_in_user(request), request.GET.get("part", "")
     if part == "live":
         seen = pages.revision_of(user, run_id)
@@ -91,7 +91,7 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
 
 
 def _render_changed(request: HttpRequest, seen: pages.Revision, outlook: Outlook) -> str:
-    """Render the head, the map and the sections that differ from those on the open page."""
+    """Render the head, the map, and the sections that differ from those on the reader's page."""
     digests = pieces.read_section_digests(request)
 
     def make(row: "Run") -> list[str]:
@@ -108,8 +108,8 @@ def _render_changed(request: HttpRequest, seen: pages.Revision, outlook: Outlook
 def _make_context(
     request: HttpRequest, row: "Run", *, may_write: bool, outlook: Outlook | None = None, part: str = ""
 ) -> PageContext:
-    """Render the head and the map, and make the context of the other parts. `outlook`: what the run waits for, where it
-    was read already; `part`: the part of the page that is asked for, empty for the whole page."""
+    """Render the head and the map, and make the context of the other parts. `outlook`: what the run waits for, if it
+    was loaded already; `part`: the requested part of the page, empty for the whole page."""
     content = pieces.load_content(row)
     if outlook is None and row.state != RunState.FINISHED:
         outlook = outlook_of(row.pk)
@@ -157,14 +157,14 @@ def _make_head(
 
 
 def _answer_accuracy(request: HttpRequest, content: pieces.RunContent) -> dict[str, object]:
-    """Make what replaces the run's headline where the address asks for the chart of accuracy; empty elsewhere."""
+    """Make the context that replaces the run's headline where the address asks for the accuracy chart; else empty."""
     known = content.document
     answer = answer_accuracy(known.cells, known.comparisons) if request.GET.get("chart") == "pareto" else None
     return {} if answer is None else asdict(answer)
 
 
 def _describe_origin(row: "Run") -> dict[str, object] | None:
-    """Say why the farm itself started this run, with a link; None for a run that a person started."""
+    """Say why the farm itself started this run, with a link; None for a run that has no such origin."""
     origin = explain_origin(row)
     if origin is None:
         return None
@@ -175,9 +175,9 @@ def _describe_origin(row: "Run") -> dict[str, object] | None:
 
 
 def _describe_progress(row: "Run", outlook: Outlook | None) -> dict[str, object]:
-    """Say how far an open run is, how long it has taken, and how long is left."""
+    """Make the context of an open run's progress: how far it is, how long it has taken, and how long it still takes."""
     progress = selectors.progress(row, outlook=outlook)
-    # a run that waits has not started, even where it waits for further rounds
+    # a run that waits is shown as not started, also where it waits for further rounds
     began_at = None if progress.outlook.idle_reason else progress.started_at
     rounds = f"{progress.rounds} of {numbers.counted(progress.rounds_most, 'round')} measured"
     return {
@@ -195,8 +195,8 @@ def _is_large(request: HttpRequest, context: PageContext) -> bool:
 def _make_sections(
     request: HttpRequest, row: "Run", context: PageContext, *, tables: Collection[str] = ()
 ) -> list[pieces.Section]:
-    """Render the sections of the page: the chart, the log, and the tables. `tables`: those of a large run that the
-    page shows already."""
+    """Render the sections of the page: the chart, the log, and the tables. A large run has only those tables that are
+    in `tables`, because the reader's page shows them already."""
     drawn = charts.make_chart(request, row, context["visible"], cell_addresses_in(row.pk))
     is_large = _is_large(request, context)
     if is_large:
@@ -237,8 +237,8 @@ def make_tables(
     row: "Run | None" = None,
     may_write: bool = False,
 ) -> dict[str, object]:
-    """Make the context of the tables of a document: its comparisons along one axis, its cells, and the refused cells by
-    reason. With `row`, the run, cells can be selected to be compared; with `may_write` also run again."""
+    """Make the context of a document's tables: comparisons along one axis, cells, and refused cells by reason. With
+    `row`, the run, cells can be selected for a comparison; with `may_write` too, cells can be run again."""
     again = partial(reading.address_to_repeat, row) if row is not None and may_write else None
     ended = [cell for cell in document.cells if cell.status != CellStatus.REFUSED]
     table, note = move_shared_note(
@@ -272,13 +272,13 @@ def _make_compared(request: HttpRequest, document: Document, address: Address) -
 
 
 def cell_addresses_in(run_id: int) -> Callable[[str], str]:
-    """Make the function that returns the address of a cell's page in this run, by the cell's id."""
+    """Return a function that returns the address of a cell's page in this run for the cell's id."""
     return lambda cell_id: reverse("dashboard:cell", args=[run_id, cell_id])
 
 
 @action
 def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Cancel the run and redirect to its page, where a refusal is shown. Results so far stay."""
+    """Cancel the run and redirect to its page, which shows a refusal. The results so far are kept."""
     row = selectors.run(signed_in_user(request), run_id)
     carry_out(request, lambda: services.cancel_run(run=row, by=signed_in_user(request)), lambda _: "Cancelled.")
     return redirect("dashboard:run", run_id=row.pk)
@@ -286,8 +286,8 @@ def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
 
 @action
 def add_rounds(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Order the typed number of further rounds for the undecided blocks, or for all measured blocks where none is
-    undecided. Redirects to the run's page, where a refusal is shown."""
+    """Queue the typed number of further rounds: for the undecided blocks, or for all measured blocks where no
+    comparison is undecided. Redirects to the run's page, which shows a refusal."""
     row = selectors.run(signed_in_user(request), run_id)
     rounds = read_number(request, "rounds")
     undecided = any(pair.verdict == "undecided" for pair in selectors.comparisons_of(row, with_operators=False))
@@ -302,8 +302,9 @@ def add_rounds(request: HttpRequest, run_id: int) -> HttpResponseBase:
 
 @page
 def runs(request: HttpRequest) -> HttpResponse:
-    """List the runs of the reader's teams, a page of them, newest first unless the address sorts them; or as a file
-    with `as=`. Runs that the farm itself started are left out unless a filter asks for them."""
+    """Show a page of the runs of the reader's teams, the newest first unless `sort` says otherwise. Runs that the farm
+    started itself to follow up on others are left out unless the filter `reason` asks for them. `as` asks for a file of
+    all rows instead."""
     user, wanted = signed_in_user(request), read_search_words(request)
     filters = [
         read_filter(request, "state", "State", STATES),
@@ -330,8 +331,8 @@ def runs(request: HttpRequest) -> HttpResponse:
 
 
 def filter_runs(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> QuerySet["Run"]:
-    """Filter the runs by the name of their model and by the filters `state`, `verdict` and `reason`, all of which must
-    be given. Without a reason the runs that the farm itself started are left out."""
+    """Filter the runs by words in their model's name and by the filters `state`, `verdict` and `reason`, all of which
+    must be given. Where `reason` is empty, the runs in FOLLOW_UPS, which the farm started itself, are left out."""
     values = {filter_.name: filter_.value for filter_ in filters}
     if wanted:
         rows = rows.filter(version__in=version_ids_of_model_name(wanted))

@@ -1,6 +1,6 @@
 """The parts of a run's page that are cached by the run's revision, because they are the same for every reader.
 
-The page of an open run polls for what changed; that answer is cached for readers with equal rights.
+The page of an open run polls for changes. Responses to these requests are cached for all readers with equal rights.
 """
 
 import time
@@ -46,17 +46,17 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-# how often a page is made again because its run changed meanwhile
+# how often a page is made at most, where its run changes meanwhile
 TRIES = 3
-# stands in cached forms for the CSRF token, which is each reader's own
+# a placeholder in cached forms for the CSRF token, which differs between readers
 TOKEN = "csrf-token-placeholder"
-# tables of a larger run load when they are scrolled to, and the table of its chart is cut
+# the tables of a run with more cells load when the reader scrolls to them, and the table of its chart is cut
 MAX_CELLS = 24
 
 
 def find_outlook(seen: Revision) -> Outlook:
-    """Read what an open run waits for and what is left of it, cached for LIVE_PERIOD_S seconds; an empty outlook for a
-    run that has ended. `seen`: the run's revision."""
+    """Load what an open run waits for and how long it still takes, cached for up to LIVE_PERIOD_S seconds. A run that
+    has ended has an empty outlook. `seen`: the run's revision."""
     if seen.state == RunState.FINISHED:
         return Outlook()
     key = (seen.run_id, seen.created_at, seen.revision, int(time.time() / settings.LIVE_PERIOD_S))
@@ -64,8 +64,8 @@ def find_outlook(seen: Revision) -> Outlook:
 
 
 def make_unchanged(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) -> Made:
-    """Fetch a run and make something of it, again where the run changed meanwhile, so that all parts of a page show
-    one state. After TRIES the last result is returned anyway."""
+    """Fetch a run and call `make` with it, and repeat both where the run changed meanwhile, so that all parts of a page
+    show the same state. After TRIES attempts the last result is returned anyway."""
     for _ in range(TRIES):
         row = fetch()
         made = make(row)
@@ -75,9 +75,9 @@ def make_unchanged(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) ->
 
 
 def render_live_part(request: HttpRequest, seen: Revision, outlook: Outlook, make: Callable[[], str]) -> HttpResponse:
-    """Answer a page that polls for what changed: 304 where nothing did, a header that reloads the page once the run has
-    ended, else the text that `make` writes, cached, with the reader's own token in its forms. `seen`: the run's
-    revision and the reader's rights; `outlook`: what the run waits for."""
+    """Respond to a page that polls for changes: with 304 where nothing changed, with a header that reloads the page
+    once the run has ended, else with the text that `make` returns. The text is cached, and the reader's own CSRF token
+    is put into its forms. `seen`: the run's revision and the reader's rights; `outlook`: what the run waits for."""
     if seen.state == RunState.FINISHED:
         return HttpResponse(headers={"HX-Refresh": "true"})
     response = _render_unless_known(request, seen, outlook, make)
@@ -86,7 +86,7 @@ def render_live_part(request: HttpRequest, seen: Revision, outlook: Outlook, mak
 
 
 def _make_etag(request: HttpRequest, seen: Revision, outlook: Outlook, make: Callable[[], str]) -> str:
-    # each session has its own, since the forms have its token
+    # the ETag depends on the session, because the forms contain its CSRF token
     return (
         f'"{salted_hmac("dashboard.live_part", f"{request.session.session_key}:{seen}:{outlook.shown}").hexdigest()}"'
     )
@@ -105,15 +105,15 @@ def insert_token(request: HttpRequest, text: str) -> str:
 
 
 TABLES = ("compared", "cells")
-# on the page from the start, unlike the tables of a large run
+# sections that are on the page from the start, unlike the tables of a large run
 ALWAYS = ("charts", "log")
-# where the templates of sections have their digest
+# templates of sections have this empty attribute, which is replaced by one with the digest
 DIGEST_ATTRIBUTE = 'data-at=""'
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section as HTML, whose element has its name as id and its digest as `data-at`."""
+    """A section of the page as HTML. Its element has the section's name as id and its digest as `data-at`."""
 
     name: str
     text: str
@@ -121,19 +121,19 @@ class Section:
 
     @classmethod
     def of(cls, request: HttpRequest, name: str, shown: Mapping[str, object]) -> Self:
-        """Render the section `name` by its template, with TOKEN in its forms. `shown`: the context."""
+        """Render the template of the section `name`, with TOKEN in its forms. `shown`: the context."""
         text = render_to_string(f"dashboard/parts/run_{name}.html", {**shown, "csrf_token": TOKEN}, request)
         digest = sha256(text.encode()).hexdigest()[:12]
         return cls(name, text.replace(DIGEST_ATTRIBUTE, f'data-at="{digest}"', 1), digest)
 
     @property
     def out_of_band(self) -> str:
-        """Return the section for htmx to replace the one with the same id on an open page."""
+        """Return the HTML with the attribute that makes htmx replace the section on the reader's page."""
         return self.text.replace("data-at=", 'hx-swap-oob="true" data-at=', 1)
 
 
 def read_section_digests(request: HttpRequest) -> dict[str, str]:
-    """Read the digests of the sections that an open page shows, by name: `have=charts.0a1b2c3d4e5f,log.…`. Unknown
+    """Read from `have=charts.0a1b2c3d4e5f,log.…` the digests of the sections on the reader's page, by name. Unknown
     names are skipped."""
     pairs = (entry.partition(".") for entry in request.GET.get("have", "").split(","))
     return {name: digest for name, _, digest in pairs if name in (*ALWAYS, *TABLES)}
@@ -145,9 +145,9 @@ def select_changed(sections: Iterable[Section], digests: Mapping[str, str]) -> l
 
 @dataclass(frozen=True)
 class RunContent:
-    """What a run's page shows to every reader. `document`: of the cells that have results; `cells`: these and the open
-    ones; `states`: of open cells, by id; `may_continue`: more rounds can be measured; `activity`: what goes on in an
-    open run, empty once it has ended."""
+    """The content of a run's page that is the same for all readers. `document`: has the cells with results; `cells`:
+    has the open cells too; `states`: the states of open cells, by id; `may_continue`: more rounds can be measured;
+    `activity`: the state of an open run, empty once it has ended."""
 
     document: Document
     cells: Sequence[Cell]
@@ -170,7 +170,7 @@ def load_content(row: "Run") -> RunContent:
 def _make_content(row: "Run") -> RunContent:
     document = load_document(row)
     open_cells, states, activity = _list_open_cells(row, document)
-    # the document may have a cell that is still measured, with its results so far
+    # a cell that is still being measured may be in the document with its results so far
     known = {cell.id for cell in document.cells}
     cells = [*document.cells, *(cell for cell in open_cells if cell.id not in known)]
     to_measure = [cell for cell in list_planned_cells(cells) if cell.status != CellStatus.REFUSED]
@@ -191,7 +191,7 @@ def _make_content(row: "Run") -> RunContent:
 
 
 def load_document(row: "Run") -> Document:
-    """Load the run's document without operators, except for the comparison that its headline explains."""
+    """Load the run's document without operators, except those of the comparison that its headline explains."""
     document = selectors.document(row, with_operators=False)
     lead = rank_results(document.comparisons, {cell.id: cell for cell in document.cells}).leading
     if lead is None or not lead.change.is_decided or lead.comparison.operators:
@@ -203,14 +203,15 @@ def load_document(row: "Run") -> Document:
 
 
 def _choose_sentence(row: "Run", document: Document) -> str:
-    """Choose the first sentence: the stored headline where it is still of the same verdict, since that was written from
-    every cell's operators, else a new one."""
+    """Choose the first sentence: the stored headline if it still has the same verdict, because it was written with the
+    operators of all cells, else a new sentence."""
     line = sentences.verdict_line(document)
     return row.headline if row.headline.startswith(line) else sentences.describe_run(document)
 
 
 def _list_open_cells(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str], str]:
-    """List the cells that have not ended, their states by id, and what goes on in the run."""
+    """List the cells that have not ended, with their states by id and the state of the run. All are empty for a run
+    that has ended."""
     if row.state == RunState.FINISHED:
         return [], {}, ""
     known = {cell.id for cell in document.cells} - pages.open_cell_names(row)
@@ -226,7 +227,7 @@ def draw_map(
     request: HttpRequest, row: "Run", content: RunContent, *, address: Address, part: str
 ) -> tuple[HeatMap, str]:
     """Draw the heat map that the address asks for, cached for this revision, and return it with its HTML. `part`: the
-    part of the page that is asked for, empty for the whole page."""
+    requested part of the page, empty for the whole page."""
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
 
     def make_layout() -> heatmap_layout.Layout:
@@ -255,8 +256,8 @@ def render_head(
     may_write: bool,
     outlook: Outlook | None,
 ) -> str:
-    """Render the head of the page, cached for readers with the same rights, with TOKEN in its forms. `outlook`: what
-    the run waits for, which changes without a new revision."""
+    """Render the head of the page with TOKEN in its forms, cached for readers with the same rights. `make_context` is
+    called only without a cached head. `outlook`: what the run waits for, which changes without a new revision."""
 
     def make() -> str:
         return render_to_string("dashboard/parts/run_head.html", {**make_context(), "csrf_token": TOKEN}, request)
@@ -266,8 +267,8 @@ def render_head(
 
 
 def select_document(content: RunContent, shown: HeatMap) -> Document:
-    """Cut the document to the cells that the map shows and those they are compared with; the whole document where the
-    map shows all rows."""
+    """Cut the document to the cells that the map shows and the baselines with which these are compared. Return the
+    whole document where the map shows all rows."""
     if shown.part is None:
         return content.document
     named = {cell.id for cell in shown.cells}

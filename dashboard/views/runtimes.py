@@ -1,4 +1,4 @@
-"""Which releases of ONNX Runtime the fleet has, with which providers."""
+"""The page of runtimes: the releases of ONNX Runtime that the fleet has or could install, by provider."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,17 +30,15 @@ if TYPE_CHECKING:
     from farm.runs.selectors.compatibility import ReleaseUse
 
 
-# nodes that a place names; further ones are counted
+# at most so many nodes are named, and the others counted
 NAMED = 4
 CPU = "CPUExecutionProvider"
 
 
 @dataclass(frozen=True)
 class Place:
-    """One release with one provider. `installed`: nodes that have it, by name and page; `more`: further such nodes.
-
-    `on_demand`: nodes on which the provider is proven and that would install the release when a block asks.
-    """
+    """A release with a provider. `installed`: the name and page of nodes that have it; `more`: how many further nodes
+    do; `on_demand`: how many nodes have the provider proven and would install the release when a block needs it."""
 
     installed: Sequence[tuple[str, str]]
     more: int
@@ -49,10 +47,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Row:
-    """One release. `opset`: the newest it loads; `is_gone`: installed, but the index does not offer it any more;
-    `yanked`: that the index took it back, with its reason; `measured`: how often and where, in words; `outcomes`: how
-    the rounds of watches ended; `alerts` of a change that was measured or began with it, and watches whose reference
-    it is, by name and page."""
+    """A release. `opset`: the newest that it loads; `is_gone`: the index no longer offers it; `places`: one for each
+    column of the board; `yanked`: that the index withdrew it, with the reason, else empty; `measured`: how often and
+    where, in words; `outcomes`: of rounds of watches; `alerts`: name, page and sign of alerts about the release;
+    `references`: name and page of watches that have it as reference."""
 
     version: str
     opset: str
@@ -70,7 +68,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Board:
-    """One distribution. `columns`: the providers that its builds carry and a node has proven."""
+    """The releases of a distribution. `columns`: the titles of the providers that its builds have and a node has
+    proven; the CPU provider needs no proof."""
 
     distribution: str
     columns: Sequence[str]
@@ -79,8 +78,8 @@ class Board:
 
 
 def list_distributions(nodes: Iterable["Node"], known: Iterable[str]) -> list[str]:
-    """List the distributions that the page offers, plain onnxruntime first, then by name: those installed on a node,
-    those that carry a provider proven on one, and the `known` ones. Plain onnxruntime is always among them."""
+    """List the distributions that the page offers, always with plain onnxruntime first, then by name: those installed
+    on a node, those that have a provider proven on a node, and the `known` ones."""
     nodes = list(nodes)
     installed = {Runtime.of(text).distribution for node in nodes for text in node.runtimes}
     proven = {name for node in nodes for name in node.providers if name != CPU}
@@ -97,8 +96,8 @@ def make_board(
     history: "History",
     measured: Mapping[str, "ReleaseUse"],
 ) -> Board:
-    """Make the board of a distribution: every release that is offered, installed, measured or has an alert, the
-    newest first, with the nodes that have it by provider."""
+    """Make the board of a distribution: every release that is offered, installed, measured or has an alert, the newest
+    first. `offered`: the releases in the index, empty where they are not known, and then none counts as gone."""
     proven = {name for node in nodes for name in node.providers}
     carried = [entry.name for entry in providers.PROVIDERS if distribution in entry.packages]
     columns = [name for name in carried if name in proven or name == CPU]
@@ -118,7 +117,7 @@ def make_board(
 
 
 def _make_row(version: str, history: "History", measured: "ReleaseUse | None", observed: opsets.ObservedLoads) -> Row:
-    """Make the row of a release from what the index, the watches and the runs know."""
+    """Make the row of a release from the index, the watches and the runs; its places are added later."""
     known = history.index_entries.get(version)
     why = f": {known.yanked_because}" if known and known.yanked_because else ""
     counts = sorted(history.outcomes.get(version, {}).items())
@@ -168,8 +167,8 @@ def _headline(versions: Sequence[str], installed: set[str], nodes: Sequence["Nod
 
 
 def describe_index(look: tuple[datetime | None, str] | None, *, every_s: float) -> str:
-    """Say when the package index was queried last, and what went wrong. `look`: that moment and problem, None before
-    the first; `every_s`: 0 where the farm does not query it."""
+    """Say when the package index was last queried, and what went wrong. `look`: the time and the problem of that query,
+    None before the first; `every_s`: the seconds between queries, 0 where the farm does not query the index."""
     if every_s <= 0:
         return "This farm does not query the package index. It shows the releases it knows, and those on nodes."
     if look is None or look[0] is None:
@@ -179,8 +178,8 @@ def describe_index(look: tuple[datetime | None, str] | None, *, every_s: float) 
 
 
 def make_file_row(row: Row, columns: Sequence[str]) -> lists.FileRow:
-    """Make the row of a release in a file with, for each provider, on how many nodes it is installed and on how many
-    it would be when a block asks."""
+    """Make the row of a release in a file. For each provider it has the number of nodes on which the release is
+    installed, and on which it would be when a block needs it."""
     values: dict[str, lists.Value] = {
         "release": row.version,
         "opset": row.opset,
@@ -198,8 +197,8 @@ def make_file_row(row: Row, columns: Sequence[str]) -> lists.FileRow:
 
 @page
 def runtimes(request: HttpRequest) -> HttpResponse:
-    """Show the releases of one distribution by provider and node, retired nodes left out: the distribution that the
-    address names, else plain onnxruntime; or as a file with `as=`."""
+    """Show the releases of a distribution by provider and node, without retired nodes: the distribution that the
+    address names, else plain onnxruntime. `as` asks for a file instead."""
     user = signed_in_user(request)
     nodes = list(nodes_without_logs(user).exclude(health=NodeHealth.RETIRED).order_by("name"))
     asked = list_index_looks()

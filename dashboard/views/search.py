@@ -1,4 +1,4 @@
-"""The search over everything that has a page; what fits alone is opened at once."""
+"""The search over everything that has a page."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -26,8 +26,8 @@ COLUMNS: tuple[Column[Hit], ...] = (
 
 @page
 def search(request: HttpRequest) -> HttpResponseBase:
-    """Show what fits the words of the address, documents too; the list of hits alone while they are typed. A single
-    hit, documents not counted, is redirected to at once."""
+    """Show what matches the words in the address, also documents. A single hit is opened at once; documents do not
+    count for this. While the reader types, htmx gets only the list of hits."""
     user, words = signed_in_user(request), read_search_words(request)
     hits = search_everything(user, words)
     if request.headers.get("HX-Request"):
@@ -45,10 +45,10 @@ def search(request: HttpRequest) -> HttpResponseBase:
 
 
 def _make_models_table(user: "User", hits: list[Hit]) -> Table:
-    """The models among them as the list of models shows them."""
+    """Make the table of the models among the hits as the list of models shows them."""
     numbers = [int(hit.path.strip("/").rpartition("/")[2]) for hit in hits]
     found = models.make_table(
         models.make_lines(list(models_visible_to(user).filter(pk__in=numbers).order_by("name", "pk")))
     )
-    # the list of models is sorted by the server, this part of it is not
+    # unlike the list of models, this table cannot be sorted by the server
     return replace(found, heads=[replace(head, order="") for head in found.heads])
