@@ -1,4 +1,4 @@
-"""Actions on models and versions: edit, label, delete, restore, add labelled data. Each redirects to a page, which
+"""Actions on models and versions: edit, label, delete, restore, add labelled data. Most redirect to a page that
 shows a message or the refusal."""
 
 from functools import partial

@@ -71,8 +71,8 @@ LABELS |= {axis.name: (BY_NAME[axis.name].heading, axis.example) for axis in FIE
 
 @dataclass(frozen=True)
 class Field:
-    """A field of the form, for one axis. `is_text`: all values can be written in the field; otherwise the axis can be
-    edited only in the text."""
+    """A field of the form: an axis of the matrix. `is_text`: all values can be written in the field; otherwise the axis
+    can be edited only in the text."""
 
     name: str
     label: str

@@ -1,4 +1,4 @@
-"""Sections of the settings: an administrator's first steps, tokens, the teams' channels, package indexes, backups."""
+"""The pages of the settings: the steps of setting up, tokens, the teams' channels, package indexes, and backups."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -60,8 +60,8 @@ MESSAGES_SHOWN = 100
 
 @dataclass(frozen=True)
 class Line:
-    """A channel of the list. `fate`: how many messages were sent and wait, in words; `problem`: how many failed
-    permanently and the last error, empty where none did."""
+    """A channel in the list. `fate`: how many messages were sent and how many are pending, in words; `problem`: how
+    many messages failed permanently, with the last error, empty where none did."""
 
     channel: "Channel"
     kind: "ChannelKind"
@@ -73,8 +73,8 @@ class Line:
 
 
 def make_lines(channels: Iterable["Channel"], tallies: Mapping[int, Tally], *, managed: Iterable[int]) -> list[Line]:
-    """Make the rows of the list of channels. `tallies`: counts of messages by the channel's number, a channel without
-    one has sent nothing; `managed`: numbers of the teams whose channels the reader may change."""
+    """Make the rows of the list of channels. `tallies`: the counts of messages by the channel's number, where a missing
+    one counts as 0; `managed`: the numbers of the teams whose channels the reader may change."""
     teams = set(managed)
     return [_make_line(channel, tallies.get(channel.pk, Tally()), channel.team_id in teams) for channel in channels]
 
@@ -107,7 +107,7 @@ def _state_entry(delivery: "Delivery") -> Entry:
 
 @page
 def settings(request: HttpRequest) -> HttpResponseBase:
-    """Show an administrator the steps of setting up the farm, done or not; others are redirected to their tokens."""
+    """Show the steps of setting up the farm to an administrator; others are redirected to their tokens."""
     user = signed_in_user(request)
     if not user.is_superuser:
         return redirect("dashboard:tokens")
@@ -117,8 +117,8 @@ def settings(request: HttpRequest) -> HttpResponseBase:
 
 @page
 def backup(request: HttpRequest) -> HttpResponse:
-    """Show when the last backup was made, and the commands that make and restore one. Raises NotAllowed for people who
-    do not administer the farm."""
+    """Show when the last backup was made, and the commands for making and restoring one. Raises NotAllowed for people
+    who do not administer the farm."""
     access.require_administrator(request, "its backups")
     commands = {what: f"onnxfarm farm {what} farm.backup {setup.write_home_option()}" for what in ("backup", "restore")}
     return render(request, "dashboard/backup.html", {"last": selectors.last_backup(), **commands})
@@ -126,7 +126,7 @@ def backup(request: HttpRequest) -> HttpResponse:
 
 @form_page
 def tokens(request: HttpRequest) -> HttpResponse:
-    """Show the reader's tokens. A POST issues one, whose secret is shown this once, or shows what is wrong."""
+    """Show the reader's tokens. A POST creates a token and shows its secret, this once, or shows what is wrong."""
     if request.method != "POST":
         return _render_tokens(request)
     scopes = request.POST.getlist("scopes")
@@ -155,7 +155,7 @@ def _render_tokens(request: HttpRequest, *, status: int = 200, **more: object) -
 
 @action
 def revoke_token(request: HttpRequest, token_id: int) -> HttpResponseBase:
-    """Revoke one of the reader's own tokens. Raises Missing for any other."""
+    """Revoke a token of the reader. Raises Missing for tokens of others."""
     token = selectors.tokens_of(signed_in_user(request)).filter(pk=token_id).first()
     if token is None:
         raise Missing(f"You have no token {token_id}.", hint="It may already be revoked: see your settings.")
@@ -166,8 +166,8 @@ def revoke_token(request: HttpRequest, token_id: int) -> HttpResponseBase:
 
 @form_page
 def indexes(request: HttpRequest) -> HttpResponseBase:
-    """Show the package indexes beside PyPI. A POST adds one; a refusal is shown with the name that was typed. Raises
-    NotAllowed for people who do not administer the farm."""
+    """Show the package indexes that are used besides PyPI. A POST adds an index; a refusal is shown, and only the typed
+    name is kept. Raises NotAllowed for people who do not administer the farm."""
     access.require_administrator(request, "its package indexes")
     given, problem = access.read_fields(request, ("name", "url")), ""
     if request.method == "POST":
@@ -178,14 +178,14 @@ def indexes(request: HttpRequest) -> HttpResponseBase:
         else:
             messages.success(request, f"The index {made} was added; its builds are offered after the next look at it.")
             return redirect("dashboard:indexes")
-    # an address that was refused may hold a password
+    # the typed address is not shown again, because it may contain a password
     context = {"indexes": list(package_indexes()), "index_error": problem, "index_name": given["name"]}
     return render(request, "dashboard/indexes.html", context, status=status if problem else 200)
 
 
 @action
 def remove_index(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Remove the index; nothing is installed from it any more."""
+    """Remove an index. Nothing is installed from it any more; runtimes that nodes have stay."""
     registry.remove_index(by=signed_in_user(request), name=name)
     messages.success(request, f"The index {name} was removed.")
     return redirect("dashboard:indexes")
@@ -193,7 +193,7 @@ def remove_index(request: HttpRequest, name: str) -> HttpResponseBase:
 
 @form_page
 def channels(request: HttpRequest) -> HttpResponseBase:
-    """Show the channels of the reader's teams. A POST adds one; a refusal is shown beside its field."""
+    """Show the channels of the reader's teams. A POST adds a channel; a refusal is shown at its field."""
     if request.method != "POST":
         return _render_channels(request)
     user = signed_in_user(request)
@@ -255,9 +255,9 @@ def _render_channel(request: HttpRequest, row: "Channel", **more: object) -> Htt
 
 @action
 def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
-    """Carry out the action `what` on a channel, `test`, `silence` (pause), `listen` (resume) or `remove`, and redirect.
-    `secret` and `renew` instead render the channel's page with its secret, which `renew` replaces first. Raises Missing
-    for any other action."""
+    """Carry out the action `what` on a channel, `test`, `silence` (pause), `listen` (resume) or `remove`, and redirect
+    to the channel, or after `remove` to the list. `secret` and `renew` instead render the channel's page with its
+    secret, which `renew` replaces first. Raises Missing for any other action."""
     user = signed_in_user(request)
     row = channel_selectors.channel(user, channel_id)
     if what in ("secret", "renew"):

@@ -1,4 +1,7 @@
-"""Share links of the reader's teams, and what anybody sees who has one: one page, read-only, leading nowhere else."""
+"""The pages behind share links, which anybody with a link can read, and the list of a reader's share links.
+
+A shared page shows its subject with the rights of the person who made the link, and its cells have no links.
+"""
 
 import textwrap
 import threading
@@ -55,7 +58,7 @@ if TYPE_CHECKING:
 RUNS_SHOWN = 20
 FORMS = {"svg": "image/svg+xml", "png": "image/png"}
 PNG_WIDTH = 1200
-# pages of shared links that are made at once, of the threads that answer everybody
+# at most so many shared pages are made at the same time, so that other requests still get a thread
 MAX_MAKINGS = 2
 _makings = threading.BoundedSemaphore(MAX_MAKINGS)
 Found = TypeVar("Found")
@@ -64,15 +67,15 @@ Context = dict[str, object]
 
 @require_safe
 def shared(request: HttpRequest, secret: str) -> HttpResponse:
-    """Show to anybody the page behind a link, as its maker may see it; 404 for an unknown link, 410 for an ended one
-    and for any whose subject its maker can no longer see."""
+    """Show the page behind a share link to anybody, with the rights of its maker. The status is 404 for an unknown
+    link, and 410 for a link that has ended or whose subject its maker can no longer see."""
     return _answer(request, lambda: HttpResponse(_render_page(request, open_share(secret))))
 
 
 @require_safe
 def serve_card(request: HttpRequest, secret: str, form: str) -> HttpResponse:
-    """Answer with the first words of a shared run as a picture: SVG for a README or a pull request, PNG for chats;
-    404 for a link to anything else."""
+    """Serve a picture of a shared run's headline: SVG for a README or a pull request, PNG for chats. The status is 404
+    for a link to anything but a run, and for PNG where no fonts are installed."""
     return _answer(request, lambda: HttpResponse(_render_card(open_share(secret), form), content_type=FORMS[form]))
 
 
@@ -89,7 +92,8 @@ def _answer(request: HttpRequest, make: Callable[[], HttpResponse]) -> HttpRespo
 
 
 def _render_page(request: HttpRequest, share: "Share") -> str:
-    """Render the page; that of a run is cached, since thousands may read a posted link. Raises TooMany."""
+    """Render the page. That of a run is cached for visitors who have not signed in, because thousands may open a posted
+    link. Raises TooMany where too many pages are being made at the moment."""
     name, build = PAGES[ShareKind(share.kind)]
 
     def make() -> str:
@@ -99,7 +103,7 @@ def _render_page(request: HttpRequest, share: "Share") -> str:
             context = {**build(request, share), "share": share, "is_shared": True, "card": card}
             return render_to_string(f"dashboard/{name}.html", context, request=request)
 
-    # a page names who has signed in
+    # pages of signed-in visitors show their name, so they are not cached
     if share.kind != ShareKind.RUN or request.user.is_authenticated:
         return make()
     row = _require_subject(lambda: selectors.run(share.created_by, int(share.subject)))
@@ -108,7 +112,7 @@ def _render_page(request: HttpRequest, share: "Share") -> str:
 
 @contextmanager
 def _take_turn() -> Iterator[None]:
-    """Limit how many pages are made at once. Raises TooMany where the limit is reached."""
+    """Limit how many pages are made at the same time. Raises TooMany where the limit is reached."""
     if not _makings.acquire(blocking=False):
         raise TooMany("Many people open this page at this moment; reload it in a few seconds.", retry_s=5)
     try:
@@ -118,8 +122,8 @@ def _take_turn() -> Iterator[None]:
 
 
 def _render_card(share: "Share", form: str) -> str | bytes:
-    """Render the card: as SVG in the reader's colours, as PNG light. Raises Missing for a link to anything but a
-    run."""
+    """Render the card of a run: as SVG in light or dark colours as the reader prefers, as PNG in light colours. Raises
+    Missing for a link to anything but a run, and for PNG without fonts."""
     if share.kind != ShareKind.RUN or (form == "png" and not _has_fonts()):
         raise Missing("Only a link to a run has a card.")
     row = _require_subject(lambda: selectors.run(share.created_by, int(share.subject)))
@@ -139,7 +143,7 @@ def _render_card(share: "Share", form: str) -> str | bytes:
 
 
 def _draw_png(svg: str) -> bytes:
-    # of a few pages, so that no other process pays for it
+    # imported only when a card is drawn, so that other processes do not load the library
     resvg = import_module("resvg_py")
     return bytes(resvg.svg_to_bytes(svg_string=svg, width=PNG_WIDTH))
 
@@ -172,7 +176,7 @@ def _describe_run(request: HttpRequest, share: "Share") -> Context:
 
 
 def _describe_opening(row: "Run", document: Document) -> tuple[Context, dict[str, str]]:
-    """How far the run is and what is said of it first, and the states of cells that have not ended."""
+    """Make the context of the run's state and headline, and the states of the cells that have not ended, by id."""
     [state] = shown_states([row]).values()
     is_open = row.state != RunState.FINISHED
     states = dict.fromkeys(open_cell_names(row), state) if is_open else {}
@@ -236,7 +240,7 @@ def _describe_comparison(request: HttpRequest, share: "Share") -> Context:
 
 
 def _require_subject(look: Callable[[], Found]) -> Found:
-    """What the link was made for. Raises Gone where it was removed, or where whoever made the link lost sight of it."""
+    """Load the subject of a link. Raises Gone where it was removed, or where the link's maker may no longer see it."""
     try:
         return look()
     except Refusal as refusal:
@@ -256,8 +260,8 @@ PAGES: dict[ShareKind, tuple[str, Callable[[HttpRequest, "Share"], Context]]] = 
 
 @form_page
 def shares(request: HttpRequest) -> HttpResponse:
-    """Show the share links of the reader's teams, the open ones unless the address asks for every one. A POST makes
-    one, whose address is shown this once."""
+    """Show the share links of the reader's teams: the open links, or with `every=yes` all. A POST makes a link and
+    shows its address, this once."""
     if request.method != "POST":
         return _render_shares(request)
     kind, subject = request.POST.get("kind", ""), request.POST.get("subject", "")
@@ -268,7 +272,7 @@ def shares(request: HttpRequest) -> HttpResponse:
 
 @action
 def close_share(request: HttpRequest, share_id: int) -> HttpResponseBase:
-    """Revoke a link and go back to the list; a refusal is shown there."""
+    """Revoke a link and redirect to the list, which shows a refusal."""
     row = account_selectors.share(signed_in_user(request), share_id)
     carry_out(
         request,
@@ -291,7 +295,7 @@ def _render_shares(request: HttpRequest, **more: object) -> HttpResponse:
 
 
 def _make_line(row: "Share", user: "User", *, is_manager: bool) -> dict[str, object]:
-    """A link with its `state`: shown, ended by its day, or closed by somebody."""
+    """Make the row of a link. Its `state` is `shown`, `ended` (its time is over) or `closed` (somebody revoked it)."""
     state = "shown" if row.is_open else "closed" if row.revoked_at else "ended"
     is_ours = is_manager or row.created_by_id == user.pk
     return {"share": row, "state": state, "may_close": is_ours and state == "shown"}

@@ -25,8 +25,8 @@ NEXT = "next"
 
 @require_safe
 def ask(request: HttpRequest) -> HttpResponse:
-    """Show the sign-in page: the identity provider's button, and how to get a link. There are no passwords. People who
-    are signed in are redirected to the next page."""
+    """Show the sign-in page: the identity provider's button, and how to get a one-time link. There are no passwords.
+    Signed-in people are redirected to the next page."""
     if request.user.is_authenticated:
         return redirect(read_next_page(request))
     shown = {"next": request.GET.get(NEXT, ""), "provider": settings.OPENID, "has_links": settings.LOCAL_SIGN_IN}
@@ -35,17 +35,17 @@ def ask(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def redeem(request: HttpRequest, secret: str) -> HttpResponseBase:
-    """Show the page of a one-time link, with one button. A POST by that button signs in and uses up the link.
+    """Show the page of a one-time link with a button. The POST of that button signs in and uses up the link.
 
-    A GET leaves the link valid, because mail servers and chats open links to preview them. People who are signed in
-    are redirected to the next page from a link that is invalid or expired.
+    A GET leaves the link valid, because mail servers and chats open links for previews. An invalid or expired link
+    redirects signed-in people to the next page and shows others why it failed.
     """
     try:
         if request.method != "POST":
             shown = {"user_named": find_user_of_link(secret), "next": read_next_page(request)}
             return mark_private(render(request, "dashboard/sign_in_link.html", shown))
         login(request, redeem_sign_in_link(secret), backend=BACKEND)
-        # a session that was begun for the identity provider is short
+        # a session that was started for the identity provider expires early, so use the usual expiry again
         request.session.set_expiry(None)
     except Refusal as refusal:
         if not request.user.is_authenticated:
@@ -55,8 +55,8 @@ def redeem(request: HttpRequest, secret: str) -> HttpResponseBase:
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """End the session of this browser. People who came through the identity provider are led to its sign-out page;
-    where it has none, a message says that its own session may go on."""
+    """End the session of this browser. People who signed in through the identity provider get a page that leads to its
+    sign-out page. Where the provider has none, a message says that its own session may continue."""
     address, name = openid.make_sign_out_url(request), openid.session_provider_name(request)
     logout(request)
     if address:
@@ -67,17 +67,17 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 
 def read_next_page(request: HttpRequest) -> str:
-    """Read from `next` the address to go to after signing in; `/` where it is no page of this farm, or a page of the
-    administration that the visitor may not see."""
+    """Read from `next` the address to which signing in leads. It is `/` where `next` is no address of this farm, or a
+    page of Django's administration that the visitor may not see."""
     wanted = local_address(request, request.POST.get(NEXT) or request.GET.get(NEXT, ""))
-    # the administration sends everybody else back here
+    # the administration redirects others to the sign-in page, which would make an endless loop
     may_see = not wanted.startswith("/admin/") or not request.user.is_authenticated or request.user.is_staff
     return wanted if wanted and may_see else "/"
 
 
 def mark_private(response: HttpResponseBase) -> HttpResponseBase:
-    """Set the headers of a response whose address is a secret, and return it: no cache stores it, no search engine
-    lists it, and other sites get only the origin as the referrer.
+    """Set headers on a response whose address is a secret, and return it: caches must not store it, search engines must
+    not list it, and other sites get only the origin as referrer.
 
     The origin is sent because the CSRF check rejects forms of pages without a referrer.
     """
@@ -89,8 +89,8 @@ def mark_private(response: HttpResponseBase) -> HttpResponseBase:
 
 @require_POST
 def begin_openid(request: HttpRequest) -> HttpResponseBase:
-    """Start signing in at the identity provider, and show a page that goes on to it: the content security policy
-    forbids forms to redirect to another site."""
+    """Start signing in at the identity provider, and show a page that leads there. A redirect is not possible, because
+    the content security policy forbids forms to redirect to other sites."""
     try:
         name = get_registration().name
         address = sessions.begin_sign_in(request, next_page=read_next_page(request))
@@ -101,7 +101,8 @@ def begin_openid(request: HttpRequest) -> HttpResponseBase:
 
 @require_safe
 def finish_openid(request: HttpRequest) -> HttpResponseBase:
-    """Sign in the person whom the identity provider sends back, or show why that failed."""
+    """Sign in the person whom the identity provider sends back and redirect to the next page, or show why that failed.
+    An account is made for a new person."""
     try:
         user, next_page, is_new = sessions.complete_sign_in(request)
     except Refusal as refusal:
@@ -116,8 +117,8 @@ def finish_openid(request: HttpRequest) -> HttpResponseBase:
 
 @form_page
 def groups(request: HttpRequest) -> HttpResponseBase:
-    """Show how the farm is registered with its identity provider, and which groups give which roles. A POST maps
-    another group; a refusal is shown. Raises NotAllowed for people who do not administer the farm."""
+    """Show how the farm is registered with its identity provider, and which groups have which roles. A POST maps a
+    group to a role; a refusal is shown. Raises NotAllowed for people who do not administer the farm."""
     user = access.require_administrator(request, "its identity provider")
     if request.method == "POST":
         typed = access.read_fields(request, ("group", "team", "role"))
@@ -143,7 +144,7 @@ def groups(request: HttpRequest) -> HttpResponseBase:
 
 @action
 def forget_group(request: HttpRequest, mapping_id: int) -> HttpResponseBase:
-    """Remove the mapping of a group to a role; its people lose the role when they next sign in."""
+    """Remove the mapping of a group to a role. Members of the group lose the role when they next sign in."""
     user = signed_in_user(request)
     gone = people.forget_group(mapping_id=mapping_id, by=user)
     messages.success(

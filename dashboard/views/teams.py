@@ -1,4 +1,4 @@
-"""Teams: who is in them, in which role; inviting people, for those who manage a team."""
+"""The pages of teams: members and roles, invitations, turns on the team's nodes, and the retention rule."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ ROLES = {
 
 @form_page
 def teams(request: HttpRequest) -> HttpResponseBase:
-    """Show the reader's teams and invitations. A POST opens a new team."""
+    """Show the reader's teams and invitations. A POST creates a team and redirects to it."""
     user = signed_in_user(request)
     if request.method == "POST":
         made = services.create_team(name=request.POST.get("name", ""), by=user)
@@ -46,8 +46,8 @@ def teams(request: HttpRequest) -> HttpResponseBase:
 
 @form_page
 def team(request: HttpRequest, team_id: int) -> HttpResponse:
-    """Show the members of a team. A POST invites somebody: a person of the farm has to accept, a new one gets an
-    account, whose link is shown this once."""
+    """Show the members of a team. A POST invites a person. Somebody who has an account must accept the invitation; for
+    a new person an account is made, whose sign-in link is shown this once."""
     found = selectors.team(signed_in_user(request), team_id)
     if request.method != "POST":
         return _render_team(request, found)
@@ -60,7 +60,8 @@ def team(request: HttpRequest, team_id: int) -> HttpResponse:
 
 @action
 def answer(request: HttpRequest, invitation_id: int, what: str) -> HttpResponseBase:
-    """Carry out the reader's answer to an invitation, and lead to a team that was joined, else to the teams."""
+    """Carry out the reader's answer to an invitation, `accept` or `decline`. Redirects to the team that was joined,
+    else to the list of teams. Raises Missing for any other answer."""
     user = signed_in_user(request)
     found = selectors.invitation(user, invitation_id)
     if what == "accept":
@@ -77,7 +78,8 @@ def answer(request: HttpRequest, invitation_id: int, what: str) -> HttpResponseB
 
 @action
 def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpResponseBase:
-    """Change a member's role, remove a member, or choose the default team; a refusal is shown on the team's page."""
+    """Carry out `role` (change a member's role), `remove`, or `choose` (the reader's own default team), and redirect to
+    the team's page, which shows a refusal. Raises Missing for any other action, and for `choose` on another member."""
     user, role = signed_in_user(request), request.POST.get("role", "")
     found = selectors.team(user, team_id)
     member = selectors.member_named(username, team=found)
@@ -99,7 +101,7 @@ def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpR
 
 @action
 def withdraw(request: HttpRequest, team_id: int, username: str) -> HttpResponseBase:
-    """Withdraw an invitation; a refusal is shown on the team's page."""
+    """Withdraw an invitation and redirect to the team's page, which shows a refusal."""
     user = signed_in_user(request)
     found = selectors.team(user, team_id)
     withdraw = partial(memberships.withdraw_invitation, team=found, name=username, by=user)
@@ -109,8 +111,8 @@ def withdraw(request: HttpRequest, team_id: int, username: str) -> HttpResponseB
 
 @action
 def save_turns(request: HttpRequest, team_id: int) -> HttpResponseBase:
-    """Save who comes first on the team's nodes, and how many minutes a day are measured for it, as many as it takes
-    where the field is empty; a refusal is shown on the team's page."""
+    """Save whether people come first on the team's nodes, and how many minutes a day are measured for the team; an
+    empty field is no limit. Redirects to the team's page, which shows a refusal."""
     user = signed_in_user(request)
     found = selectors.team(user, team_id)
     minutes = request.POST.get("daily_minutes", "").strip()
@@ -152,8 +154,8 @@ FIELDS = {
 
 @form_page
 def retention(request: HttpRequest, team_id: int) -> HttpResponseBase:
-    """Show the team's retention rule, with what it removes when it acts next. A POST sets it, an empty field for no
-    limit; a refusal is shown. Nothing is removed here."""
+    """Show the team's retention rule, with what it will remove when it next acts. A POST sets the rule, where an empty
+    field is no limit; a refusal is shown. Nothing is removed here."""
     user = signed_in_user(request)
     rule = find_retention_rule(user, team_id)
     if request.method == "POST":
@@ -184,7 +186,8 @@ def _describe_rule(rule: "RetentionRule") -> str:
 
 
 def _parse_whole_number(text: str, unit: str) -> int | None:
-    """Parse a whole number; None for an empty text, which means no limit. Raises Invalid."""
+    """Parse a whole number; None for an empty text, which means no limit. Raises Invalid for other texts and for more
+    than seven digits."""
     if not text:
         return None
     if not (text.isascii() and text.isdecimal()) or len(text) > 7:

@@ -1,4 +1,4 @@
-"""Trends: the long series of a watch, over time or over releases."""
+"""The page of trends: the series of a watch, over time or over releases."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 WATCHES_OFFERED = 200
 AXES = ("time", "release")
-# a chart of fewer values is over releases unless the address asks for time
+# a chart whose longest line has fewer values is over releases unless the address asks for time
 MIN_OVER_TIME = 6
 # charts of fewer values are not cached
 MIN_CACHED = 1000
@@ -37,8 +37,8 @@ Lines = tuple[list[Line], list[Line]]
 
 @page
 def trends(request: HttpRequest) -> HttpResponse:
-    """Show the series of the watch that the address names, else of the first watch that has any, below the grid of
-    models and releases; or as a file of all values over time with `as=`."""
+    """Show the series of the watch that the address names, else of the first watch that has any. The grid of models and
+    releases is shown unless `series` names a single series. `as` asks for a file of all values over time instead."""
     user = signed_in_user(request)
     watches = list(selectors.watches_visible_to(user)[:WATCHES_OFFERED])
     wanted = request.GET.get("watch", "")
@@ -62,7 +62,7 @@ def trends(request: HttpRequest) -> HttpResponse:
 
 
 def _make_grid(watches: list["Watch"]) -> Grid | None:
-    """Make the grid of models and releases, cached until a series gets a value or an alert of wrong outputs changes."""
+    """Make the grid of models and releases, cached until a series gets a value or the wrong outputs change."""
     wrong = sorted(pages.find_wrong_outputs(watches))
     key = (pages.fingerprint_points(), tuple(watch.pk for watch in watches), tuple(wrong))
     return cached("pieces", "grid", *key, make=lambda: make_grid(pages.newest_by_release(watches), wrong=wrong))
@@ -73,9 +73,10 @@ def _list_points(watch: "Watch", metric: str) -> "Iterable[PointRow]":
 
 
 def draw_watch(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = "") -> tuple[Figure, str]:
-    """Draw the chart of a watch's series with its table, and return it with its axis, `time` or `release`: that in
-    `by`, else time from MIN_OVER_TIME values on. `chosen`: the key of the series that is highlighted; `metric`: a name,
-    empty for latency. Charts of at least MIN_CACHED values are cached."""
+    """Draw the chart of a watch's series with its table, and return it with its axis, `time` or `release`. The axis is
+    the one in `by`, else time where the longest line has at least MIN_OVER_TIME values. `chosen`: the key of the series
+    that is highlighted; `metric`: the name of a metric, empty for latency. Charts of at least MIN_CACHED values are
+    cached."""
     alerts = list(pages.alerts_of_watch(watch))
     count, newest = pages.count_points(watch)
 
@@ -88,7 +89,7 @@ def draw_watch(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = 
     draw = partial(_draw, watch, by=by, chosen=chosen, metric=metric)
     if count < MIN_CACHED:
         return draw(made())
-    # neither values nor the series of an alert ever change: newer ones make another key
+    # values and the series of an alert never change; new ones make a new key
     marked = tuple((alert.pk, alert.state, len(alert.symptoms.all())) for alert in alerts)
     key = (metric, watch.pk, watch.created_at, watch.distribution, watch.reference, count, newest, marked)
     return cached("pieces", "trend", *key, by, chosen, make=lambda: draw(cached("large", "lines", *key, make=made)))

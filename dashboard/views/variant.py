@@ -1,4 +1,4 @@
-"""The page of a variant, and the look into what quantisation did to it."""
+"""The page of a variant: how it was made, what quantisation did to it, and how its measurements compare."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -67,7 +67,9 @@ MAX_ROWS = 200
 
 @dataclass(frozen=True)
 class Made:
-    """A variant in words. `report`: the state of its analysis, empty where none was ordered."""
+    """A variant in words. `quantised`: how many operators are quantised, empty where this is not known; `is_random`: it
+    was calibrated with random samples; `can_be_ranked`: its layers can be ranked by error; `report`: the state of the
+    analysis, empty where none was ordered; `report_problem`: why the analysis failed, else empty."""
 
     name: str
     sentence: str
@@ -84,7 +86,7 @@ class Made:
 
 
 def variant_name(variant: "Variant") -> str:
-    """Name a variant by what was done to the upload: its opset where that was changed, and its precision."""
+    """Name a variant by what was done to the upload: the opset where it was changed, then the precision."""
     recipe = variant.recipe
     if recipe.is_program:
         return "program for PyTorch"
@@ -97,8 +99,9 @@ def variant_name(variant: "Variant") -> str:
 def describe_variant(
     variant: "Variant", cell: Cell | None, *, arch: str = "", instruction_sets: Sequence[str] = ()
 ) -> Made:
-    """Describe a variant with its coverage, errors, scales and advice; tables are None where the analysis was not
-    made. `cell`: one of its measured cells; `arch` and `instruction_sets`: of the machine that measured it."""
+    """Describe a variant with its coverage, errors, scales and advice. A table is None where its data do not exist,
+    such as errors before the analysis. `cell`: a measured cell of the variant; `arch` and `instruction_sets`: of the
+    machine that measured it."""
     report = getattr(variant, "report", None)
     found = quantised_report(variant)
     coverage = coverage_of(variant)
@@ -126,7 +129,8 @@ def describe_variant(
 
 
 def make_variant_table(rows: Sequence["Variant"], address: Callable[[int], str]) -> Table:
-    """Make the table of these variants with their state; one that is the upload itself is left out."""
+    """Make the table of these variants with their state, in the order given. A variant that is the upload itself is
+    left out. `address`: links a variant by its number."""
     lines = [
         (
             Entry(variant_name(row), href=address(row.pk)),
@@ -194,7 +198,7 @@ def _name_entry(measured: "VariantCell") -> Entry:
 
 
 def _describe_setting(cell: Cell) -> str:
-    """Name the settings of a cell: `1.31.1, CPU, batch 1, sequence 64, 4 threads`."""
+    """List the settings of a cell: `1.31.1, CPU, batch 1, sequence 64, 4 threads`."""
     batch = [f"batch {cell.batch}"] if cell.batch is not None else []
     sizes = [f"{name} {size}" for name, size in cell.shapes.items()]
     runs_on = [titles.runtime(cell.runtime), titles.provider(cell.provider)]
@@ -235,8 +239,8 @@ ACCURACY = Number["VariantCell"]("accuracy", lambda row: accuracies.accuracy_ent
 
 
 def write_finding(measured: Sequence["VariantCell"]) -> str:
-    """Say the largest decided change against the upload, and whether outputs pass; empty where nothing was measured.
-    Cells with wrong outputs do not count for the change."""
+    """Name the largest decided change against the upload, and say whether outputs pass parity. Empty where nothing was
+    measured. Cells that fail parity do not count for the change."""
     if not measured:
         return ""
     right = [setting for setting in measured if setting.cell.parity.verdict != "fail"]
@@ -285,13 +289,13 @@ def _list_facts(variant: "Variant", version: "Version | None", made: Made) -> li
 
 @page
 def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
-    """Show how a variant was made, which operators are quantised, where its errors are, and what to try next. One
-    that is the upload itself is redirected to the model's page."""
+    """Show how a variant was made, which operators are quantised, where its errors are, and what to try next. A variant
+    that is the upload itself redirects to the model's page."""
     user = signed_in_user(request)
     row = selectors.variant(user, variant_id)
     version = selectors.version_of_artifact(user, row.artifact)
     if row.recipe.is_identity and version is not None:
-        # it is the upload itself
+        # such a variant has no page of its own
         return redirect(version_address(version))
     measured = measured_cell(user, row)
     run, cell = measured or (None, None)
@@ -320,7 +324,7 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
 
 @action
 def order_report(request: HttpRequest, variant_id: int) -> HttpResponseBase:
-    """Order the analysis of errors by layer and of scales, and go back to the variant's page."""
+    """Order the analysis of errors by layer and of scales, and redirect to the variant's page."""
     row = selectors.variant(signed_in_user(request), variant_id)
     services.order_variant_report(variant=row, by=signed_in_user(request))
     return redirect("dashboard:variant", variant_id=row.pk)
@@ -328,8 +332,8 @@ def order_report(request: HttpRequest, variant_id: int) -> HttpResponseBase:
 
 @page
 def serve_report(request: HttpRequest, variant_id: int) -> HttpResponseBase:
-    """Answer with the analysis as JSON, for those who may write in the team: scales are a part of the model. Raises
-    NotAllowed for its viewers, and Missing before it was made."""
+    """Serve the analysis as JSON to people who may write in the team, because scales are a part of the model. Raises
+    NotAllowed for viewers, and Missing where there is no analysis yet."""
     row = selectors.variant(signed_in_user(request), variant_id)
     if not can_write(signed_in_user(request), team=row.artifact.team):
         raise NotAllowed(f"Only members can see the scales of variant {variant_id}: they are part of the model.")

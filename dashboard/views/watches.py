@@ -1,4 +1,4 @@
-"""Watches: the list, one of them with its rounds, the form, and the orders."""
+"""The pages of the list of watches, of a watch with its rounds, and of its form, and the actions on a watch."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 
 LIMITS = {name: field.title for name, field in Rule.model_fields.items() if field.title}
-# fields that a watch has by the same names
+# fields of the form that are attributes of a watch with the same names
 TEXTS = ("name", "label", "distribution", "reference", "schedule")
 FLAGS = ("on_release", "on_version", "with_prereleases", "compares_versions")
-# what may be changed later
+# fields that can be changed after the watch was created
 SETTINGS = ("matrix", "reference", "schedule", *FLAGS)
 FIELD_OF_CODE = {
     **dict.fromkeys(("bad_name", "name_taken", "too_many"), "name"),
@@ -57,13 +57,13 @@ RELEASES_OFFERED = 40
 MODELS_OFFERED = 100
 
 
-# the form as it was typed, by its fields: `models` and `channels` are row numbers, `limits` are percent
+# the typed values of the form, by field: `models` and `channels` are row numbers as texts, `limits` are in percent
 Typed = dict[str, Any]
 
 
 def empty_form() -> Typed:
-    """Make the values of the form of a new watch: the default matrix without runtimes, every kind, the newest
-    release pinned."""
+    """Make the values of the form of a new watch: the default matrix without runtimes, all kinds of change, and the
+    newest known release as reference."""
     plain = matrices.default_matrix().as_plain()
     plain["matrix"].pop("runtime", None)
     return {
@@ -74,7 +74,7 @@ def empty_form() -> Typed:
 
 
 def fill_form(watch: "Watch") -> Typed:
-    """Make the values of the form of an existing watch, limits in percent."""
+    """Make the values of the form of an existing watch."""
     return {
         **{name: getattr(watch, name) for name in (*TEXTS, *FLAGS)},
         "team": watch.team.name,
@@ -87,7 +87,7 @@ def fill_form(watch: "Watch") -> Typed:
 
 
 def read_form(post: QueryDict) -> Typed:
-    """Read the form as it was typed; nothing is checked, and only NUL bytes are removed."""
+    """Read the form as it was typed. Nothing is checked; only NUL bytes are removed."""
     texts = {name: str(post.get(name, "")).replace("\x00", "") for name in (*TEXTS, "team", "matrix", *LIMITS)}
     return {
         **{name: texts[name] for name in (*TEXTS, "team", "matrix")},
@@ -102,8 +102,8 @@ def _format_percents(rule: Rule) -> dict[str, str]:
 
 
 def parse_rule(given: Typed) -> dict[str, float | list[str]]:
-    """Parse the rule for the service, with limits as fractions; unknown kinds are dropped. Raises Invalid for no
-    kind, and for what is no percentage, with the field as its code."""
+    """Parse the rule for the service, with limits as fractions. Unknown kinds are dropped. Raises Invalid, with the
+    field as its code, where no kind is left and for a limit that is no percentage from 0 to 10000."""
     kinds: list[str] = [kind for kind in given["kinds"] if kind in KEYS]
     if not kinds:
         raise Invalid("Select at least one kind of change: otherwise the watch would never alert.", code="kinds")
@@ -126,8 +126,8 @@ def field_of_refusal(refusal: Refusal) -> str:
 
 @page
 def watches(request: HttpRequest) -> HttpResponse:
-    """List every watch of the reader's teams by name, a sentence each, with its last result; or as a file with
-    `as=`."""
+    """Show a page of the watches of the reader's teams, by name, each with a sentence and its last result. `as` asks
+    for a file of all watches instead."""
     rows = selectors.watches_visible_to(signed_in_user(request)).order_by("name", "pk")
     if lists.wants_file(request):
         return lists.render_file(request, "watches", rows[: lists.MAX_ROWS], file_rows.watch_row)
@@ -179,8 +179,8 @@ def _render_watch(request: HttpRequest, row: "Watch", *, status: int = 200, **mo
 
 @form_page
 def new(request: HttpRequest) -> HttpResponseBase:
-    """Show the form of a new watch, in which `model` in the address ticks one. A POST creates the watch, or shows
-    what was typed and what is wrong."""
+    """Show the form of a new watch; `model` in the address selects a model. A POST creates the watch, or shows the form
+    again with the typed values and what is wrong."""
     if request.method != "POST":
         wanted = request.GET.get("model", "")
         given = empty_form()
@@ -208,8 +208,8 @@ def new(request: HttpRequest) -> HttpResponseBase:
 
 @form_page
 def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
-    """Show the form of an existing watch. A POST saves it, or shows what was typed and what is wrong. Models cannot
-    be changed, since its series would break off."""
+    """Show the form of an existing watch. A POST saves it, or shows the form again with the typed values and what is
+    wrong. Only channels, the rule and SETTINGS can be changed; other models would interrupt the series."""
     user = signed_in_user(request)
     row = selectors.watch(user, watch_id)
     if request.method != "POST":
@@ -258,8 +258,8 @@ def _render_form(
 
 
 def _list_offered_models(user: "User", ticked: list[str]) -> dict[str, object]:
-    """The ticked models and the newest others that were not rejected, by name, and how many further models there
-    are."""
+    """Make the context of the models to choose from, by name: the ticked models and the newest others that were not
+    rejected. `further`: how many models are not offered."""
     every = models_visible_to(user)
     chosen = _select_rows(every, ticked)
     newest = list(every.order_by("-pk")[:MODELS_OFFERED])
@@ -272,15 +272,15 @@ def _list_offered_models(user: "User", ticked: list[str]) -> dict[str, object]:
 
 @action
 def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
-    """Order rounds of a watch now: the newest or the named release against the reference or the named one. A refusal
-    stands beside its field; NotAllowed is raised."""
+    """Order rounds of a watch now, of the release `candidate` against `baseline`; where these are empty, of the newest
+    release against the reference. A refusal is shown at its field, but NotAllowed is raised."""
     user = signed_in_user(request)
     row = selectors.watch(user, watch_id)
     given = read_fields(request, ("candidate", "baseline"))
     try:
         rounds = causes.call_watch(watch=row, by=user, candidate=given["candidate"], baseline=given["baseline"])
     except NotAllowed:
-        # whoever may not run it has no form to go back to
+        # such readers see no form in which to show the refusal
         raise
     except Refusal as refusal:
         field = "baseline" if given["baseline"] and given["baseline"] in str(refusal) else "candidate"
@@ -292,8 +292,8 @@ def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
 
 @action
 def order(request: HttpRequest, watch_id: int, what: str) -> HttpResponseBase:
-    """Carry out `pause`, `resume` or `remove` on a watch; removing takes its alerts with it and leaves its runs.
-    Raises Missing for any other order."""
+    """Carry out `pause`, `resume` or `remove` on a watch. Removing it deletes its alerts and keeps its runs. Raises
+    Missing for any other action."""
     user = signed_in_user(request)
     row = selectors.watch(user, watch_id)
     if what not in ("pause", "resume", "remove"):
