@@ -12,7 +12,7 @@ from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.provider_table import CPU, PROVIDERS
 from farm.rules.wording import titles
 
-# the colour of everything that has no colour of its own
+# the colour of the CPU provider and of everything without a series colour
 GREY = OTHER
 _PRECISIONS: Mapping[str, int] = {
     "fp32": 1,

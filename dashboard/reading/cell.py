@@ -69,7 +69,7 @@ def describe_placement(cell: Cell) -> Placement:
     """Compare the requested providers with those that ran. For a traced cell the sentence also says which share of the
     time the providers took that were not requested."""
     if cell.policy != NO_POLICY:
-        # whatever ONNX Runtime chose is what was asked for
+        # a policy lets ONNX Runtime choose, so every choice is as requested
         traced = sorted(cell.providers, key=lambda part: -part.time_share)
         chosen = [part.name for part in traced] or cell.active_providers
         active = _join_providers(chosen) if cell.active_providers else numbers.NOT_MEASURED

@@ -1,4 +1,4 @@
-"""In which row and column of the heat map each cell of a run stands."""
+"""The layout of the heat map: the row and column of each cell of a run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

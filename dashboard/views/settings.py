@@ -185,7 +185,7 @@ def indexes(request: HttpRequest) -> HttpResponseBase:
 
 @action
 def remove_index(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Remove an index. Nothing is installed from it any more; runtimes that nodes have stay."""
+    """Remove an index, from which nothing is installed any more."""
     registry.remove_index(by=signed_in_user(request), name=name)
     messages.success(request, f"The index {name} was removed.")
     return redirect("dashboard:indexes")
