@@ -121,8 +121,8 @@ def describe_change(metric: Metric, base: Cell, other: Cell, verdict: PairVerdic
     """Describe by how much a metric differs from the base's. For p50 and items per second this is the verdict's change.
 
     The change is empty between different models or shapes, for metrics of which neither more nor less is better, and
-    where a figure is missing or 0. Between different batches only items per second have a change. p50 has none by the
-    clock where the verdict rests on processor time.
+    where a figure is missing or 0. Between different batches only items per second have a change. Where the
+    verdict rests on processor time, p50 and items per second by the clock have none.
     """
     old, new = metric.value(base), metric.value(other)
     is_same_work = is_same_model(base, other) and base.shapes == other.shapes
