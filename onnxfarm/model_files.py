@@ -108,6 +108,6 @@ def list_external_data(model: Path, siblings: Iterable[str]) -> list[str]:
 
 
 def _holds_name(content: mmap.mmap, name: bytes) -> bool:
-    # protobuf writes the length before a string, in one byte up to 127
+    """Say whether the content has the name as protobuf writes a string: after its length, one byte up to 127."""
     text = bytes([len(name)]) + name if len(name) < 128 else name
     return content.find(text) >= 0

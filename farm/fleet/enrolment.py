@@ -77,6 +77,7 @@ def explain_unreachable_address() -> str:
 
 
 def explain_local_address(url: str) -> str:
+    """Say that other machines cannot reach this address, as it is of this machine; empty where they may."""
     return f"Other machines cannot reach {url}: it is an address of this machine only." if _is_local(url) else ""
 
 

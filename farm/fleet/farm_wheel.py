@@ -58,6 +58,7 @@ def build_farm_wheel() -> Wheel:
 
 
 def find_checkout(code: Path = ROOT) -> Path | None:
+    """Return the folder of the checkout that this farm runs from; None where it was installed."""
     return code if (code / "pyproject.toml").exists() else None
 
 

@@ -240,7 +240,7 @@ def _list_files(entries: list[zipfile.ZipInfo], *, archive: str) -> list[zipfile
 
 
 def _is_folder(entry: zipfile.ZipInfo) -> bool:
-    # by the whole name, as `filename` ends before a NUL; a folder with content is refused by its name
+    """Say whether an entry is an empty folder, by its whole name (`filename` ends before a NUL)."""
     return entry.orig_filename.endswith("/") and not entry.file_size and entry.compress_size <= EMPTY_BYTES
 
 

@@ -142,7 +142,7 @@ def _group_by_axes(cells: Iterable[Cell], axes: Sequence[str]) -> dict[tuple[str
 
 
 def _agree_on(cells: Sequence[Cell], axes: Sequence[str]) -> bool:
-    # False also if there are no cells
+    """Say whether there are cells, and all of them have the same values of these axes."""
     return len({tuple(_make_key(cell, axis) for axis in axes) for cell in cells}) == 1
 
 

@@ -206,6 +206,7 @@ def _list_executed(run: list[TraceEvent]) -> list[_Event]:
 
 
 def _read_allocated_bytes(arguments: dict[str, str]) -> int | None:
+    """Read the bytes that a node allocated and did not free, 0 to MAX_BYTES; None where the event does not say."""
     size = _read_integer(arguments, MEMORY)
     return None if size is None else min(MAX_BYTES, max(0, size))
 

@@ -57,8 +57,7 @@ export const groupOf = (runMs, resolutionMs) =>
   Math.max(1, Math.ceil((TICKS * resolutionMs) / Math.max(runMs, resolutionMs / 10)));
 
 /**
- * Times windows until the last ones agree on p50 and throughput, or `at_most_s` has passed. With a budget of one window,
- * more are timed only until `at_least_s` has passed.
+ * Times windows until the last ones agree on p50 and throughput, or `at_most_s` has passed.
  * @param {() => Promise<void>} call @param {Budget} how @param {number} group
  */
 export async function measure(call, how, group) {

@@ -137,7 +137,7 @@ def build_address(url: str) -> str:
 
 
 def _parse_query(query: str) -> dict[str, str]:
-    # as apprise does: `;` separates like `&`, and the last of equal names (in lower case) counts
+    """Parse a query as apprise does: `;` separates like `&`, and the last of equal names (in lower case) counts."""
     pairs = (pair.partition("=") for pair in query.replace(";", "&").split("&") if pair)
     return {unquote(name).strip().lower(): unquote(value).strip() for name, _, value in pairs}
 

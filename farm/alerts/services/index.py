@@ -144,7 +144,7 @@ def _claim_poll(distribution: str, *, every_s: float) -> bool:
 
 
 def _is_being_asked(distribution: str) -> bool:
-    # whether another worker waits for an answer; it has given up after TIMEOUT_S
+    """Say whether another worker waits for an answer; a question older than TIMEOUT_S does not count."""
     since = Now() - timedelta(seconds=TIMEOUT_S)
     return IndexLook.objects.filter(distribution=distribution, is_being_asked=True, looked_at__gt=since).exists()
 

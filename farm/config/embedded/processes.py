@@ -179,6 +179,7 @@ class EmbeddedFarm:
 
 
 def name_startup_steps(home: Path) -> dict[str, str]:
+    """Return what each step of starting a farm does, in words, by the step's name."""
     was_up = (home / environment.ADDRESSES_FILE).exists()
     return STARTUP_STEPS | {"database": "migrating the database"} if was_up else STARTUP_STEPS
 

@@ -91,6 +91,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def is_run_wanted(options: argparse.Namespace) -> bool:
+    """Say whether the command line names something to measure, rather than only starting the farm."""
     return any((options.model, options.sample, options.matrix, options.once, options.json))
 
 

@@ -43,6 +43,7 @@ def mark_counting_pairs(ratios: Floats) -> NDArray[np.bool_]:
 
 
 def sign_flip_p(row: Floats) -> float:
+    """Compute the two-sided p of the sum of these log ratios among its sums under all flips of their signs."""
     units = _round_to_units(row)
     return min(1.0, 2.0 * _compute_tail(units)) if units.sum() else 1.0
 

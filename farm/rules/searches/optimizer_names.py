@@ -29,6 +29,7 @@ def find_optimizer_names(library: bytes | mmap) -> list[str]:
 
 
 def _demangle(text: str) -> str:
+    """Return the class name in a mangled C++ type of the runtime's namespace; the text itself where it is none."""
     found = _MANGLED.match(text)
     return found.group(2)[: int(found.group(1))] if found else text
 

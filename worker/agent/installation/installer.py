@@ -141,7 +141,10 @@ def _read_interpreter_facts(folder: Path) -> dict[str, str]:
 
 
 def _compile_packages(folder: Path, *, python: Path) -> None:
-    # by the machine's own interpreter, without `site` (-S), which would execute the .pth files of packages
+    """Compile the packages to byte code, by the machine's own interpreter.
+
+    It runs without `site` (-S), which would execute the .pth files of packages.
+    """
     options = ["-q", "-j", "0", "-x", _NOT_COMPILED]
     _run_tool([str(python), "-I", "-S", "-m", "compileall", *options, str(folder / "lib")], may_fail=True)
 

@@ -190,7 +190,7 @@ def _find_holder(descriptor: int, *, locks: Path) -> psutil.Process | None:
 
 
 def _find_start_time(descriptor: int, holder: psutil.Process) -> float:
-    # the holder sets the file's time when it takes the lock, unless the file is another user's
+    """Return when the holder took the lock, by the file's time; where it could not set that, when its process began."""
     touched, started = os.fstat(descriptor).st_mtime, holder.create_time()
     return touched if started <= touched <= time.time() else started
 

@@ -157,6 +157,6 @@ def _give_turns(processes: list[InterleavedProcess], *, dice: random.Random, lim
 
 
 def _make_pipe(path: Path) -> int:
-    # both ends are opened (O_RDWR), so that neither side waits for the other to open the pipe
+    """Make a named pipe and open both of its ends, so that neither side waits for the other to open it."""
     os.mkfifo(path, 0o600)
     return os.open(path, os.O_RDWR | os.O_NONBLOCK)

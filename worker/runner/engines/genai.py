@@ -135,7 +135,7 @@ def open_model(order: Order, *, search: Mapping[str, object] | None = None, **mo
 
 
 def _find_unused_token(prompt: Array, limits: ModelLimits) -> int:
-    # the model ignores padding, so a token of the prompt must not be used for it
+    """Find a token for the padding that is not in the prompt, because padding is not attended to."""
     used = set(prompt.reshape(-1).tolist())
     return next((token for token in range(limits.vocabulary) if token not in used), 0)
 
