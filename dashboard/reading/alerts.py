@@ -59,8 +59,9 @@ def shorten_cause(alert: "Alert") -> str:
 def make_lead(alert: "Alert") -> KeyResult:
     """Make the key result of the alert's leading symptom; an empty one where the alert has no symptom.
 
-    The figures are attributes that farm.alerts.selectors.pages sets on the symptom from its comparison; they stay None
-    where it did not. A change of anything but latency has only rounds and settings, no figures.
+    The figures are attributes that farm.alerts.selectors.pages sets on the symptom from its comparison. Where it did
+    not, the ratio is the symptom's own size, and the bounds and the level are None. A change of anything but latency
+    has only rounds and settings, no figures.
     """
     symptom = alert.leading_symptom
     if symptom is None:

@@ -27,8 +27,10 @@ def draw_map(card: "release_card.Card") -> HeatMap:
     models with the gravest changes, then the others by name."""
     first = {row.model: place for place, (row, _) in enumerate(card.changed)}
     ordered = sorted(card.rows, key=lambda row: (first.get(row.model, len(first)), row.name, row.model))
-    rows = [Row((row.name,), [_make_place(row.on_node(node)) for node in card.nodes]) for row in ordered[:MAX_ROWS]]
-    return HeatMap(METRICS[0], axes.BY_NAME["node"], [axes.BY_NAME["model"]], card.nodes, rows)
+    rows = [
+        Row((row.name,), [_make_place(row.on_node(node)) for node in card.measured_nodes]) for row in ordered[:MAX_ROWS]
+    ]
+    return HeatMap(METRICS[0], axes.BY_NAME["node"], [axes.BY_NAME["model"]], card.measured_nodes, rows)
 
 
 def _make_place(place: "release_card.Place") -> Field:
@@ -63,4 +65,4 @@ def list_facts(found: "ReleaseCard") -> Iterator[Fact]:
     yield Fact("Release", str(card.new), is_name=True)
     yield Fact("Compared with", titles.runtime(card.old) if card.old else "nothing yet", is_name=True)
     yield Fact("Models", str(len(card.rows)))
-    yield Fact("Nodes", numbers.listed(card.nodes) or numbers.NOT_MEASURED)
+    yield Fact("Nodes", numbers.listed(card.measured_nodes) or numbers.NOT_MEASURED)

@@ -78,8 +78,9 @@ def answer(request: HttpRequest, invitation_id: int, what: str) -> HttpResponseB
 
 @action
 def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpResponseBase:
-    """Carry out `role` (change a member's role), `remove`, or `choose` (the reader's own default team), and redirect to
-    the team's page, which shows a refusal. Raises Missing for any other action, and for `choose` on another member."""
+    """Carry out `role` (change a member's role), `remove`, or `choose` (count the team among those that the reader
+    writes in without naming one), and redirect to the team's page, which shows a refusal; after removing oneself, to
+    the list of teams. Raises Missing for any other action, and for `choose` on another member."""
     user, role = signed_in_user(request), request.POST.get("role", "")
     found = selectors.team(user, team_id)
     member = selectors.member_named(username, team=found)

@@ -11,7 +11,7 @@ from farm.base.refusals import Invalid
 from farm.registry.selectors import version
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices.matrix import parse
-from farm.rules.matrices.points import unpaired_sentence
+from farm.rules.matrices.points import explain_unpairable
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
 from farm.rules.runtimes.ranges import ALL, RangeProblem, parse_versions
@@ -139,7 +139,7 @@ def _make_matrix(further_axes: dict[str, object], runtimes: list[str]) -> dict[s
         raise Invalid(str(problem), code="matrix") from problem
     if "runtime" in declared.axes:
         raise Invalid("A sweep sets the runtimes by `ort`: leave `runtime` out of its matrix.", code="matrix")
-    if (sentence := unpaired_sentence(declared)) is not None:
+    if (sentence := explain_unpairable(declared)) is not None:
         raise Invalid(sentence, code="matrix")
     matrix = declared.as_plain()
     matrix["matrix"]["runtime"] = runtimes

@@ -13,7 +13,7 @@ from farm.contract.cells import Runtime
 from farm.rules.cells.axes import BY_NAME, FIELD_AXES, MatrixAxis
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.points import unpaired_sentence
+from farm.rules.matrices.points import explain_unpairable
 from farm.rules.runtimes.distributions import RuntimeProblem, parse_runtime, read_names
 from onnxfarm.documents import read_text
 from onnxfarm.problems import Usage
@@ -91,7 +91,7 @@ def read_matrix_without_runtimes(
     declared = read_matrix(text, axes)
     if "runtime" in declared.axes:
         raise Usage(f"{command} sets the runtimes by {options}: leave `runtime` out of the matrix.")
-    if (sentence := unpaired_sentence(declared)) is not None:
+    if (sentence := explain_unpairable(declared)) is not None:
         raise Usage(sentence)
     return declared
 

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from farm.contract.cells import Runtime
-from farm.rules.matrices.points import unpaired_sentence
+from farm.rules.matrices.points import explain_unpairable
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
@@ -64,7 +64,7 @@ def sweep(  # noqa: PLR0913  every option of the command
     versions, pinned = _choose_releases(distribution, ort, reference, home=place)
     axes = {"batch": batch, "shapes": parse_sizes(shape), "threads": threads, "precision": precision, "budget": budget}
     declared = read_matrix(None, {**axes, "provider": provider, "scenario": scenario})
-    if (sentence := unpaired_sentence(declared)) is not None:
+    if (sentence := explain_unpairable(declared)) is not None:
         raise Usage(sentence)
     with require_extra("node"):
         from onnxfarm.here import sweep as sweep_run

@@ -24,7 +24,7 @@ from farm.registry.models import Model, Version
 from farm.rules.changes.watch_rounds import Rule
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.points import unpaired_sentence
+from farm.rules.matrices.points import explain_unpairable
 from farm.rules.runtimes import distributions, plugins, releases
 from farm.rules.runtimes.allowances import package_names
 from farm.rules.runtimes.distributions import WATCHED, RuntimeProblem, normalise_version
@@ -237,7 +237,7 @@ def _read_watch_matrix(declared: Declared) -> Matrix:
             "its reference.",
             code="matrix",
         )
-    if (sentence := unpaired_sentence(matrix)) is not None:
+    if (sentence := explain_unpairable(matrix)) is not None:
         raise Invalid(sentence, code="matrix")
     return matrix
 

@@ -125,7 +125,7 @@ class Row:
         return Place(sign)
 
     @property
-    def worst(self) -> Place | None:
+    def worst_change(self) -> Place | None:
         changed = (place for place in self.places.values() if place.kind)
         return min(changed, key=lambda place: place.severity_key, default=None)
 
@@ -146,13 +146,13 @@ class Card:
     remedies: Mapping[int, str] = field(default_factory=dict)
 
     @property
-    def nodes(self) -> list[str]:
+    def measured_nodes(self) -> list[str]:
         return sorted({node for row in self.rows for node in row.places})
 
     @property
     def changed(self) -> list[tuple[Row, Place]]:
         """Each model with a change to look at: its row and its most serious result, the most serious first."""
-        changed = ((row, worst) for row in self.rows if (worst := row.worst))
+        changed = ((row, worst) for row in self.rows if (worst := row.worst_change))
         return sorted(changed, key=lambda row_and_worst: row_and_worst[1].severity_key)
 
     @property
@@ -227,7 +227,8 @@ def lies_between(old: str, new: str, *, good: str, bad: str, first_bad: str) -> 
 def judge_place(measured: Iterable[MeasuredPair], confirmed: Collection[ConfirmedChange] = ()) -> Place:
     """Choose what to show of a model on a node: the most serious change, or else the result of one of its points.
 
-    Raises ValueError where both `measured` and `confirmed` are empty.
+    Where something was measured, a confirmed change counts only for kinds that a pair cannot prove; of other kinds it
+    only lends its alert to the measured change. Raises ValueError where both `measured` and `confirmed` are empty.
     """
     # the last pair of each point is kept, so pairs of searches are sorted first, then older runs
     ordered = sorted(measured, key=lambda point: (not point.is_of_search, point.run))

@@ -89,8 +89,11 @@ class _Scale:
         return Point({axis: self._values[axis][place] for axis, place in positions.items()}, positions)
 
 
-def unpaired_sentence(matrix: Matrix) -> str | None:
-    """Say in one sentence why releases cannot be compared in this matrix; None where they can."""
+def explain_unpairable(matrix: Matrix) -> str | None:
+    """Say in one sentence that the budget glance, or the opset max-of-runtime, compares no releases; None otherwise.
+
+    It does not look at how many releases the matrix has.
+    """
     if matrix.budget is Budget.GLANCE:
         return "The budget glance launches each cell once and compares nothing: take quick, standard or precise."
     wanted = [*matrix.axes.get("opset", ()), *(rule.get("opset") for rule in matrix.include)]
@@ -138,7 +141,8 @@ def narrow_matrix(
     """Build a matrix with only the values that the points at these positions have, and with these runtimes.
 
     Because axes are multiplied, the result may have more points than were asked for. `include` entries are dropped, and
-    so are axes that one of the points lacks. An `exclude` entry stays where all of its values do. Raises LookupError
+    so are axes that one of the points lacks. An `exclude` entry stays where all of its values do and it names
+    no runtime, nor hardware where that is given. Raises LookupError
     where the matrix has no point at one of the positions.
     """
     points = [point_at(matrix, places) for places in positions]

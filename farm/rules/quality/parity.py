@@ -34,7 +34,7 @@ class Preset:
     max_step: int = 0
 
     @property
-    def bound(self) -> str:
+    def elementwise_bound(self) -> str:
         return f"atol {self.atol:g}{'' if self.name == OWN else ' × scale'} + rtol {self.rtol:g}"
 
     @property
@@ -235,9 +235,8 @@ def _describe_gap(output: OutputParity, preset: Preset) -> str:
         return f"Output {output.name!r}: {_count_violations(output)} differ from the reference"
     largest = "" if output.max_abs is None else f", largest difference {output.max_abs:.3g}"
     nans = f", {output.nan_count} NaN" if output.nan_count else ""
-    return (
-        f"Output {output.name!r}: {_count_violations(output)} are beyond {preset.bound} of the reference{largest}{nans}"
-    )
+    beyond = f"{_count_violations(output)} are beyond {preset.elementwise_bound} of the reference"
+    return f"Output {output.name!r}: {beyond}{largest}{nans}"
 
 
 def _describe_disagreement(output: OutputParity, share: float, wanted: float) -> str | None:
@@ -259,7 +258,7 @@ def _describe_pass(compared: Sequence[OutputParity], preset: Preset) -> str:
         cosines = [output.cosine for output in compared if output.cosine is not None]
         lowest = f", lowest cosine {min(cosines):.5f}" if cosines else ""
         return f"{subject} close to the reference by the {preset.name} preset{lowest}."
-    return f"{subject} within {preset.bound} of the reference."
+    return f"{subject} within {preset.elementwise_bound} of the reference."
 
 
 def _count_violations(output: OutputParity) -> str:

@@ -5,7 +5,7 @@ import pytest
 from farm.contract.cells import Budget
 from farm.rules.judging.block_verdicts import BlockJudge
 from farm.rules.matrices.matrix import parse
-from farm.rules.matrices.points import unpaired_sentence
+from farm.rules.matrices.points import explain_unpairable
 from farm.rules.planning.planner import plan
 from farm.rules.presenting import sentences
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
@@ -57,8 +57,8 @@ def test_the_sentence_of_a_glance_stands_under_no_other_budget():
 
 @pytest.mark.parametrize("budget", ["quick", "standard", "precise"])
 def test_what_compares_releases_refuses_a_glance(budget):
-    assert "compares nothing" in (unpaired_sentence(parse({"budget": "glance", "batch": 1})) or "")
-    assert unpaired_sentence(parse({"budget": budget, "batch": 1})) is None
+    assert "compares nothing" in (explain_unpairable(parse({"budget": "glance", "batch": 1})) or "")
+    assert explain_unpairable(parse({"budget": budget, "batch": 1})) is None
 
 
 def test_a_wish_beside_a_glance_is_answered_by_the_first_budget_that_compares():

@@ -4,7 +4,7 @@ import pytest
 
 from farm.contract.cells import Runtime
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.points import expand, narrow_matrix, point_at, replace_runtimes, unpaired_sentence
+from farm.rules.matrices.points import expand, explain_unpairable, narrow_matrix, point_at, replace_runtimes
 from farm.rules.runtimes.order import is_downgrade, is_prerelease, release_order
 
 
@@ -70,11 +70,11 @@ def test_a_point_that_is_not_there_is_said() -> None:
 
 def test_a_matrix_that_could_compare_no_releases_is_told_why() -> None:
     plain = matrices.parse({"runtime": ["1.29.0", "1.31.1"], "opset": [17]})
-    assert unpaired_sentence(plain) is None
+    assert explain_unpairable(plain) is None
     glance = matrices.parse({"budget": "glance", "runtime": ["1.29.0", "1.31.1"]})
-    assert str(unpaired_sentence(glance)).startswith("The budget glance launches each cell once")
+    assert str(explain_unpairable(glance)).startswith("The budget glance launches each cell once")
     following = matrices.parse({"runtime": ["1.29.0", "1.31.1"], "opset": ["max-of-runtime"]})
-    assert str(unpaired_sentence(following)).startswith("opset max-of-runtime gives each release a model of its own")
+    assert str(explain_unpairable(following)).startswith("opset max-of-runtime gives each release a model of its own")
 
 
 def test_a_release_that_stands_before_the_one_it_is_held_against_goes_back() -> None:

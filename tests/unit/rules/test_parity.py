@@ -131,7 +131,7 @@ def test_a_model_that_came_in_16_bits_is_judged_by_these(precision: Any, uploade
 
 def test_an_output_of_16_bits_is_judged_by_its_own_type_unless_somebody_gave_a_tolerance() -> None:
     half, whole = output(dtype="float16", violations=1), output(name="z")
-    assert parity.judge([half, whole], parity.FP32).text.count(parity.FP16.bound) == 1
+    assert parity.judge([half, whole], parity.FP32).text.count(parity.FP16.elementwise_bound) == 1
     own = parity.presets_from_tolerances({"y": Tolerance(atol=0.5, rtol=0.0)})
     assert "beyond atol 0.5 + rtol 0 of" in parity.judge([half, whole], parity.FP32, by_output=own).text
     assert parity.preset_for_dtype(parity.INT8, "float16") == parity.INT8
