@@ -63,7 +63,9 @@ class PlacementChange:
 
 
 def compare_cell_placements(old: Cell, new: Cell) -> list[PlacementChange]:
-    """Return the placement changes from one traced cell of a document to another; empty where nothing changed."""
+    """Return the placement changes from one cell of a document to another; empty unless both were traced."""
+    if not (old.operators and new.operators):
+        return []
     histograms = None
     if old.executed and new.executed:
         histograms = counts_to_histogram(old.executed), counts_to_histogram(new.executed)
