@@ -63,7 +63,10 @@ class PlacementChange:
 
 
 def compare_cell_placements(old: Cell, new: Cell) -> list[PlacementChange]:
-    """Return the placement changes from one traced cell of a document to another; empty where nothing changed."""
+    """Return the placement changes from one traced cell of a document to another; empty where nothing changed.
+
+    A number of copies that is not known counts as 0.
+    """
     histograms = None
     if old.executed and new.executed:
         histograms = counts_to_histogram(old.executed), counts_to_histogram(new.executed)
