@@ -80,7 +80,8 @@ class Place:
     alert: int | None = None
     # how many points the model has on the node
     points: int = 0
-    # the smallest change that every point would have shown, as a fraction; None where a point could not be judged
+    # the smallest change that every point would have shown, as a fraction; None where a point could not be judged or
+    # has a change to look at
     detectable: float | None = None
     # the settings that distinguish the point shown from those without its change; empty where all points have it
     point: str = ""
