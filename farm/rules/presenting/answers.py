@@ -108,7 +108,7 @@ def _count_misplaced(results: RankedResults, cells: Mapping[str, Cell]) -> str:
 def name_models(headline: str, cells: Iterable[Cell]) -> str:
     """Put the models of these cells before a headline, unless it would then have more than MAX_WORDS words.
 
-    The headline's first word becomes lower case if it is one of _LOWERED.
+    Behind them, the headline's first word becomes lower case if it is one of _LOWERED.
     """
     models = listed([model for model in dict.fromkeys(cell.model for cell in cells) if model])
     first, _, others = headline.partition(" ")

@@ -63,7 +63,8 @@ def list_named_operators(comparison: Comparison) -> list[OperatorChange]:
 def find_largest_type(comparison: Comparison) -> TypeChange | None:
     """Return the operator type that adds most to the change; None where no type that can be part of it does.
 
-    A type without a share counts only if the interval of one of its operators excludes zero, or is not known.
+    A type without a share counts only if one of its operators is not surely chance: it has a decided verdict, or an
+    interval without zero, or no interval.
     """
     limit_us = _limit_us(comparison)
     sure_types = {operator.op_type for operator in comparison.operators if not _may_be_chance(operator)}

@@ -83,7 +83,8 @@ class RankedResults:
 
     `wrong_cells` have wrong outputs; `misplaced_cells` lack a provider that was asked for. `leading` is the comparison
     of the highest priority among those that count; None where none does. `comparisons` are all of them, in the order of
-    the document. `are_misplaced_first` says that the lost providers have a higher priority than `leading`.
+    the document. `are_misplaced_first` says that there are lost providers, and that they have a higher priority than
+    `leading`, or that this is None.
     """
 
     wrong_cells: Sequence[Cell]
