@@ -1,6 +1,6 @@
 """Formats numbers for people: with units, and with no more digits than their interval justifies.
 
-Formatters that take None return `not measured` for it, and also for what is not a finite number.
+Where None is `not measured`, so is whatever is not a finite number.
 """
 
 from collections.abc import Callable, Sequence
