@@ -51,7 +51,10 @@ class GateCall:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One setting of the table, with the cells of both sides; either may not have been measured."""
+    """One setting of the table, with the cells of both sides; either may not have been measured.
+
+    `sort_key` puts settings that fail the gate first, and larger changes before smaller ones.
+    """
 
     old: Cell
     new: Cell

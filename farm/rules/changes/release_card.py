@@ -104,7 +104,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The results of the model with this number on all nodes. It is clean where it has results and all are clean."""
+    """The results of the model with this number on all nodes. It is clean where it has results and all are clean.
+
+    `worst_change` is the most serious result of those with a change to look at; None where there is none.
+    """
 
     model: int
     name: str
@@ -137,7 +140,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The report card of the release `new`."""
+    """The report card of the release `new`. `measured_nodes` are the names of the nodes with a result, sorted."""
 
     new: Runtime
     # the release that it is compared with; None where no older one was measured with it
