@@ -43,9 +43,10 @@ class MeasuredSetting:
     """One cell as a node measured it.
 
     `machine` is the processor or accelerator in words; `tag` is the hardware tag of the cell's provider, or the cell's
-    hardware where the provider is not known. `at` is when the block ended. Nodes of one machine have the same `device`, which is empty where it is not known. `is_processor`
-    says that the cell's times are processor time. `beaten_by` has, for each goal, the ids of the cells of its run to
-    which it loses by a paired verdict.
+    hardware where the provider is not known. `at` is when the block ended. Nodes of one machine have the same `device`,
+    which is empty where it is not known. `is_processor` says that the cell's times are processor time, and
+    `has_items_by_processor` that its items per second are too. `beaten_by` has, for each goal, the ids of the cells of
+    its run to which it loses by a paired verdict.
     """
 
     run: int
