@@ -127,7 +127,8 @@ def judge_gate(
     """Compare the cells of two runtimes pair by pair, and fail the gate on what the checks in `fail_on` find.
 
     `metrics` are the names of those to check besides the headline. With `of_models`, `old` and `new` are names of
-    models. A latency that is slower by at most the fraction `max_slowdown` is no failure.
+    models, and pairs that were compared although their batches differ count too. A latency that is slower by at most
+    the fraction `max_slowdown` is a finding, but no failure. `infra` of the answer is left empty.
     """
     pairs = cell_pairs.pair_cells(document, old=old, new=new, of_models=of_models)
     if of_models:

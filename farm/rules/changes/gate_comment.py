@@ -51,7 +51,10 @@ class GateCall:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One setting of the table, with the cells of both sides; either may not have been measured."""
+    """One setting of the table, with the cells of both sides; either may not have been measured.
+
+    `sort_key` puts settings that fail the gate first, and larger changes before smaller ones.
+    """
 
     old: Cell
     new: Cell
@@ -67,7 +70,11 @@ class Row:
 
 
 def as_comment(answer: GateAnswer, document: Document, call: GateCall) -> str:
-    """Render the comment in Markdown: a headline, a table, and a list of reasons and facts."""
+    """Render the comment in Markdown: a headline, a table, and a list of reasons and facts.
+
+    The table has at most MAX_ROWS rows, and the list at most MAX_REASONS reasons. Operators, accuracy and sizes are
+    those of the first row. An address that could end a link is left out.
+    """
     rows = list_rows(answer, document)
     facts = [
         *map(escape_text, _list_reasons(answer)[:MAX_REASONS]),
@@ -104,7 +111,11 @@ def _list_reasons(answer: GateAnswer) -> Sequence[str]:
 
 
 def list_rows(answer: GateAnswer, document: Document) -> list[Row]:
-    """Make a row for each pair of the gate: those that fail it first, and among these and the others by size."""
+    """Make a row for each pair of the gate: those that fail it first, and among these and the others by size.
+
+    The largest change comes first; pairs without a compared figure count as unchanged. Where `infra` has a reason, none
+    fails. Raises KeyError where a cell of a pair is not in the document.
+    """
     cells, comparisons = {cell.id: cell for cell in document.cells}, index_by_sides(document.comparisons)
     rows = []
     for old, new in answer.pairs:
@@ -120,8 +131,8 @@ def list_rows(answer: GateAnswer, document: Document) -> list[Row]:
 def format_headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
     """Say in at most twelve words what fails the gate, or else what changed most; `name` is the candidate's.
 
-    An excessive loss of accuracy comes before both. Where the gate passed, the risks for callers follow after `; `,
-    beyond the twelve words.
+    An excessive loss of accuracy comes before both. Where the gate passed, a finding that a fresh block did not confirm
+    comes before what changed most, and the risks for callers follow after `; `, beyond the twelve words.
     """
     candidate = _quote_name(name)
     change = next((row.line.change for row in rows if row.line), None)

@@ -75,8 +75,9 @@ def format_findings(answer: GateAnswer) -> str:
 
 
 def as_junit(answer: GateAnswer, document: Document) -> str:
-    """Render JUnit XML: a test case for each pair and each check in `fail_on`; an undecided latency is skipped.
+    """Render JUnit XML: a test case for each pair and each check in `fail_on`, which fails if a finding of it does.
 
+    The case of `slower` is skipped where it does not fail and anything of its pair is undecided.
     Where nothing was compared, one more test case fails for that reason; where `infra` has a reason, it has an error.
     """
     cells = {cell.id: cell for cell in document.cells}

@@ -80,7 +80,8 @@ class Place:
     alert: int | None = None
     # how many points the model has on the node
     points: int = 0
-    # the smallest change that every point would have shown, as a fraction; None where a point could not be judged
+    # the smallest change that every point would have shown, as a fraction; None where a point could not be judged or
+    # has a change to look at
     detectable: float | None = None
     # the settings that distinguish the point shown from those without its change; empty where all points have it
     point: str = ""
@@ -103,7 +104,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The results of the model with this number on all nodes. It is clean where it has results and all are clean."""
+    """The results of the model with this number on all nodes. It is clean where it has results and all are clean.
+
+    `worst_change` is the most serious result of those with a change to look at; None where there is none.
+    """
 
     model: int
     name: str
@@ -136,7 +140,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The report card of the release `new`."""
+    """The report card of the release `new`. `measured_nodes` are the names of the nodes with a result, sorted."""
 
     new: Runtime
     # the release that it is compared with; None where no older one was measured with it

@@ -137,7 +137,10 @@ def measure_round(number: int, pythons: dict[str, Path], settings: Settings) -> 
 
 
 def measure_p50_ms(settings: Settings, side: str) -> float:
-    """Measure the median time of an inference in this process, in ms, after warming up; save the outputs to a file."""
+    """Measure the median time of an inference in this process, in ms, after warming up.
+
+    Numeric outputs are saved to the file `outputs_of` the side; arrays of inputs.npz that are no inputs are ignored.
+    """
     import numpy as np
     import onnxruntime as ort
 
@@ -170,7 +173,10 @@ def outputs_of(side: str) -> Path:
 
 
 def compare_outputs() -> list[str]:
-    """Say in a line for each output how far the sides differ, from the files that `measure_p50_ms` saved."""
+    """Say in a line for each numeric output how far the sides differ, from the files that `measure_p50_ms` saved.
+
+    Outputs are paired by their place among those of the old side.
+    """
     import numpy as np
 
     sentences = []

@@ -100,7 +100,10 @@ def render_files(case: Case) -> dict[str, str]:
 
 
 def report_name(case: Case) -> str:
-    """Make the name of the report's zip file: `report-encoder-1.29.0-1.31.1.zip`."""
+    """Make the name of the report's zip file: `report-encoder-1.29.0-1.31.1.zip`.
+
+    In the model's name, whatever is no letter or digit becomes `-`.
+    """
     sides = (case.old.runtime.version, case.new.runtime.version)
     model = "".join(char if char.isalnum() else "-" for char in case.new.model or "model")
     return f"report-{model}-{sides[0]}-{sides[1]}.zip"

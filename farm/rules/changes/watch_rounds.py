@@ -155,7 +155,11 @@ class Judgement:
 
 
 def judge(document: Document, rule: Rule, *, old: Runtime | str, new: Runtime | str) -> Judgement:
-    """Judge every pair of cells of two runtimes, or of two models by their names, by the rule."""
+    """Judge every pair of cells of two runtimes, or of two models by their names, by the rule.
+
+    A pair that the pipeline itself failed is only in `infra`. Worse changes of kinds that the rule does not name are
+    `news`, as are all better ones. What is cleared or settled is so for every kind, whatever the rule names.
+    """
     pairs = pair_cells(document, old=old, new=new, of_models=isinstance(old, str))
     infra = [_find_infra_reason(pair) for pair in pairs]
     by_kind = [

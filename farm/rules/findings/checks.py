@@ -37,7 +37,8 @@ def find_changes(kind: Kind, pair: Pair, *, allowed: float) -> Iterable[Change]:
 def find_latency_changes(pair: Pair, allowed: float) -> Iterator[Change]:
     """Find the change of latency by the comparison's verdict; nothing for a slowdown within what is allowed.
 
-    A pair that was not compared is undecided.
+    A pair that was not compared, or is not comparable, is undecided. An undecided verdict that stays within what is
+    allowed is `passed`.
     """
     comparison = pair.comparison
     if comparison is None:
@@ -64,9 +65,10 @@ def is_surely_allowed(comparison: Comparison, allowed: float) -> bool:
 
 
 def find_parity_changes(pair: Pair, allowed: float) -> Iterator[Change]:
-    """Find whether the new side fails parity where the old one did not, or has larger errors; or the reverse.
+    """Find whether the new side fails parity where the old one did not; it is `better` where that is reversed.
 
-    Of two models, find whether their outputs differ.
+    Where both fail, it is `worse` if an error grew by more than a factor of WORSE_PARITY, and else there is no change.
+    It is undecided where only the new side was not measured. Of two models, find whether their outputs differ.
     """
     if pair.is_of_models:
         yield from _find_output_changes(pair)
@@ -95,9 +97,10 @@ def _find_output_changes(pair: Pair) -> Iterator[Change]:
 
 
 def find_accuracy_changes(pair: Pair, allowed: float) -> Iterator[Change]:
-    """Find whether the new one of two models is less accurate on labelled data; anything else is `well`.
+    """Find whether the new one of two models is less accurate on labelled data; `well` where that is not shown.
 
-    Pairs of releases yield nothing, since their outputs are judged instead.
+    Pairs without an accuracy against the old cell yield nothing, nor do pairs of releases, since their outputs are
+    judged instead.
     """
     accuracy = pair.new.accuracy
     if not pair.is_of_models or accuracy is None or accuracy.baseline != pair.old.id:

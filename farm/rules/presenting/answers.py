@@ -46,7 +46,10 @@ class Answer:
 
 
 def make_answer(document: Document) -> Answer:
-    """Make the headline of a document and the lines below it, about the result that ranks first in `rank_results`."""
+    """Make the headline of a document and the lines below it, about the result that ranks first in `rank_results`.
+
+    Without such a result it is about the latency of the only cell, or else begins with the document's first sentence.
+    """
     cells = {cell.id: cell for cell in document.cells}
     results = rank_results(document.comparisons, cells)
     unmeasured = describe_unmeasured(document, results)
@@ -103,7 +106,10 @@ def _count_misplaced(results: RankedResults, cells: Mapping[str, Cell]) -> str:
 
 
 def name_models(headline: str, cells: Iterable[Cell]) -> str:
-    """Put the models of these cells before a headline, unless it would then have more than MAX_WORDS words."""
+    """Put the models of these cells before a headline, unless it would then have more than MAX_WORDS words.
+
+    Behind them, the headline's first word becomes lower case if it is one of _LOWERED.
+    """
     models = listed([model for model in dict.fromkeys(cell.model for cell in cells) if model])
     first, _, others = headline.partition(" ")
     with_models = f"{models}: {first.lower() if first in _LOWERED else first} {others}"

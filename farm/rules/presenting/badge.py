@@ -14,7 +14,10 @@ MAX_LENGTH = 60
 
 
 def draw_badge(label: str, text: str, tone: Tone) -> str:
-    """Return a badge of 20 px height as SVG; either text is cut at MAX_LENGTH characters."""
+    """Return a badge of 20 px height as SVG, with a newline at its end.
+
+    Either text is put on one line, without characters that cannot be printed, and cut at MAX_LENGTH characters.
+    """
     label, text = _shorten(label), _shorten(text)
     left, right = _measure_width(label), _measure_width(text)
     title = f"{label}: {text}"

@@ -22,7 +22,7 @@ from farm.rules.presenting.lines import judge_outputs
 
 @dataclass(frozen=True)
 class Best:
-    """The best settings of one machine, out of `settings` with right outputs.
+    """The best settings of one machine, out of `settings` with right outputs, no other fault and usual input sizes.
 
     `most_items` is empty where no setting is within the budget.
     """
@@ -36,8 +36,9 @@ class Best:
 def find_best_settings(measured: Iterable[MeasuredSetting], *, budget_ms: float | None) -> list[Best]:
     """Find the best settings of each machine, sorted by node, among those that were fed inputs of the usual sizes.
 
-    A setting is within the budget where the upper end of its interval is, so that the budget holds for most launches.
-    Machines without any right setting are left out.
+    A setting is within the budget where the upper end of its interval is, so that the budget holds for most launches;
+    without a budget every setting is. A setting without a throughput never has the most items. Settings with wrong
+    outputs or another fault are ignored, and machines without any right setting are left out.
     """
     measured = list(measured)
     usual_sizes = find_usual_sizes(measured)
@@ -56,7 +57,7 @@ def find_best_settings(measured: Iterable[MeasuredSetting], *, budget_ms: float 
 
 
 def count_other_sizes(measured: Sequence[MeasuredSetting]) -> int:
-    """Count the settings with right outputs that were fed inputs of other sizes than most."""
+    """Count the settings with right outputs and no other fault that were fed inputs of other sizes than most."""
     usual_sizes = find_usual_sizes(measured)
     return sum(_is_right(setting.cell) and setting.cell.shapes != usual_sizes for setting in measured)
 
@@ -70,7 +71,10 @@ class LeftOut:
 
 
 def find_left_out(measured: Iterable[MeasuredSetting]) -> LeftOut | None:
-    """Count the timed settings that can never be the best, by their outputs or another fault; None without any."""
+    """Count the timed settings that can never be the best, by their outputs or another fault; None without any.
+
+    Outputs that were not judged count as wrong; inputs of other sizes than most are no fault here.
+    """
     wrong = [setting for setting in measured if setting.cell.p50_ms is not None and not _is_right(setting.cell)]
     if not wrong:
         return None

@@ -29,8 +29,8 @@ def sort_operators(comparison: Comparison) -> list[OperatorChange]:
     """Sort operators by what they add to the change, the largest first; without a decided change, by how much they
     changed.
 
-    Where no shares are known, those with a verdict of their own come first, and those that cannot be part of the change
-    last.
+    Where no shares are known, those with a verdict of their own that do not go against the change come first, and those
+    that cannot be part of it last.
     """
 
     def order(operator: OperatorChange) -> tuple[bool, bool, float]:
@@ -61,7 +61,11 @@ def list_named_operators(comparison: Comparison) -> list[OperatorChange]:
 
 
 def find_largest_type(comparison: Comparison) -> TypeChange | None:
-    """Return the operator type that adds most to the change; None where no type that can be part of it does."""
+    """Return the operator type that adds most to the change; None where no type that can be part of it does.
+
+    A type without a share counts only if one of its operators is not surely chance: it has a decided verdict, or an
+    interval without zero, or no interval.
+    """
     limit_us = _limit_us(comparison)
     sure_types = {operator.op_type for operator in comparison.operators if not _may_be_chance(operator)}
     possible = [
@@ -216,6 +220,7 @@ def make_operators_heading(comparison: Comparison, where: str) -> str:
 def describe_order(comparison: Comparison) -> str:
     """Say by what a list of operators is ordered, and how many it leaves out that cannot be part of the change.
 
+    These are counted only where no shares are known and a change is decided.
     The text completes `operators that …`: `became slower most (without 2 that changed by more than the inference)`.
     """
     if _has_shares(comparison):

@@ -23,6 +23,7 @@ MIN_OUTSIDE_SHARE = 0.5
 def explain_change(comparison: Comparison) -> str | None:
     """Explain a change: `‹type›: k nodes, a → b µs, explains p % of the c µs`, or that it is outside the graph.
 
+    Without shares, name the type that changed most by its operators' own verdicts, and why there are no shares.
     Where rounds were traced, say how many of these nodes changed significantly, and whether the machine was busy. Of
     cells that generate, explain decoding and prefill separately. Return None where nothing changed or explains it.
     """
@@ -76,7 +77,7 @@ def explain_token_choice(comparison: Comparison) -> str | None:
     """Explain a change by the time of choosing tokens, which happens outside the graph.
 
     `outside the graph: choosing a token, 12.9 ms → 1.3 ms, explains 97 % of the 12 ms`. Return None where it explains
-    less than MIN_OUTSIDE_SHARE of the change, or is not known.
+    less than MIN_OUTSIDE_SHARE of the change or more than MAX_SHARE, is not known, or where no change is decided.
     """
     if not is_change(comparison.verdict):
         return None

@@ -59,8 +59,10 @@ MovedGroups = Sequence[tuple[Collection[str], float]]
 def find_graph_changes(old: Cell, new: Cell, moved: MovedGroups = ()) -> list[GraphChange]:
     """Return the changes between two cells' executed graphs; empty where a cell was not traced.
 
-    Changes of placement come first, the worse ones before the others, and then changes in the number of nodes by type.
-    `moved` is how many µs longer groups of nodes take; it becomes `moved_us` of the changes that concern them.
+    Changes of placement come first, the worse ones before the others, and then changes in the number of nodes by type,
+    unless a cell lists only some of its operators. `moved` is how many µs longer groups of nodes take; it becomes
+    `moved_us` of the changes of placement that concern them. For copies and numbers of nodes, `moved_us` is the
+    difference of both cells' traced times.
     """
     if not (old.operators and new.operators):
         return []
@@ -143,7 +145,10 @@ def describe_lost_fusions(document: Document) -> str:
 
 
 def find_opset_comparisons(document: Document) -> list[OpsetComparison]:
-    """Return the comparisons by opset whose sides were both traced, sorted by opsets and then by release."""
+    """Return the comparisons by opset alone whose sides were both traced, sorted by opsets and then by release.
+
+    Comparisons of two runtimes, and those of an unknown opset, are left out.
+    """
     cells = {cell.id: cell for cell in document.cells}
     pairs = [
         (cells[comparison.baseline], cells[comparison.candidate])

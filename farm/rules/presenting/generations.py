@@ -1,4 +1,7 @@
-"""Computes how long a generation takes: for the prompt, for decoding and for choosing tokens, all by one clock."""
+"""Computes how long a generation takes: for the prompt, for decoding and for choosing tokens, all by one clock.
+
+The functions that return times raise KeyError for a cell without those of a generation.
+"""
 
 from dataclasses import dataclass
 

@@ -42,10 +42,11 @@ CPU = providers.CPU.name
 class MeasuredSetting:
     """One cell as a node measured it.
 
-    `machine` is the processor or accelerator in words; `tag` is the hardware tag of the cell's provider. `at` is when
-    the block ended. Nodes of one machine have the same `device`, which is empty where it is not known. `is_processor`
-    says that the cell's times are processor time. `beaten_by` has, for each goal, the ids of the cells of its run to
-    which it loses by a paired verdict.
+    `machine` is the processor or accelerator in words; `tag` is the hardware tag of the cell's provider, or the cell's
+    hardware where the provider is not known. `at` is when the block ended. Nodes of one machine have the same `device`,
+    which is empty where it is not known. `is_processor` says that the cell's times are processor time, and
+    `has_items_by_processor` that its items per second are too. `beaten_by` has, for each goal, the ids of the cells of
+    its run to which it loses by a paired verdict.
     """
 
     run: int
@@ -156,7 +157,8 @@ def with_verdicts(
 ) -> list[MeasuredSetting]:
     """Return the settings with `beaten_by`: the cells that are better by a decided verdict, for each goal.
 
-    `comparisons` are those of each run, by its number.
+    `comparisons` are those of each run, by its number. Verdicts on a rate, and pairs with a side that is not among the
+    settings, are ignored.
     """
     cells = {(setting.run, setting.cell.id): setting.cell for setting in measured}
     beaten_by: dict[tuple[int, str], dict[Goal, set[str]]] = {}
@@ -175,7 +177,8 @@ def with_verdicts(
 def find_top(settings: Sequence[MeasuredSetting], goal: Goal) -> TopSettings:
     """Find the setting with the lowest time of an inference or an item, and those whose intervals overlap with its own.
 
-    They are sorted by time, and none of them loses to another by a paired verdict.
+    They are sorted by time, and none of them loses to another by a paired verdict, unless every setting loses to one.
+    Where the best one has no interval, it stands alone and all others are unclear. Without settings, all is empty.
     """
     if not settings:
         return TopSettings()
@@ -224,7 +227,7 @@ def item_times(measured: MeasuredSetting) -> TimeWithInterval:
 def find_usual_sizes(measured: Sequence[MeasuredSetting]) -> Mapping[str, int]:
     """Return the sizes of dimensions that most settings were fed; of equally many, those of the newest run.
 
-    A setting that was fed other sizes did other work, so its time is not comparable.
+    A setting that was fed other sizes did other work, so its time is not comparable. Empty without settings.
     """
     newest_first = sorted(measured, key=lambda setting: -setting.run)
     counts = Counter(tuple(sorted(setting.cell.shapes.items())) for setting in newest_first)
@@ -235,8 +238,8 @@ def find_usual_sizes(measured: Sequence[MeasuredSetting]) -> Mapping[str, int]:
 def find_fault(cell: Cell, limits: Limits = Limits(), usual_sizes: Mapping[str, int] | None = None) -> Fault | None:
     """Return why a cell can never be the best one; None where it can.
 
-    A loss of accuracy is no fault where `limits` has a limit for it. `usual_sizes` are the sizes that inputs must have
-    had; None accepts any.
+    Of several faults the first in FAULTS is returned; a simulated cell is `untimed`. A loss of accuracy is no fault
+    where `limits` has a limit for it. `usual_sizes` are the sizes that inputs must have had; None accepts any.
     """
     if fails_parity(cell) or (limits.max_loss is None and has_excessive_loss(cell.accuracy)):
         return "wrong"
@@ -265,7 +268,8 @@ def check_limits(cell: Cell, limits: Limits) -> LimitCheck:
     """Check whether a cell keeps the limits, by the worse ends of its intervals, so that they hold for most launches.
 
     Return `kept`; `undecided` where a value is within its limit but its interval reaches beyond; `exceeded` where the
-    value is beyond it; or `unknown` where the loss was not measured. Of two limits the worse result counts.
+    value is beyond it; or `unknown` where the loss was not measured. Of two limits the worse result counts, `unknown`
+    being worse than `undecided`. Without limits, and for a cell without a latency under a budget, it is `kept`.
     """
     judgements: list[LimitCheck] = ["kept"]
     if limits.budget_ms is not None:
@@ -288,8 +292,9 @@ def find_targets(
 ) -> list[Target]:
     """Find every version on every target that has measured it.
 
-    The newest version comes first, then the best limit check, then the best figure. The best setting of a target has
-    the best limit check, and among those the lowest p50 or the most items/s.
+    The newest version comes first, then the best limit check, then the best figure; targets without a best setting come
+    last in their version. The best setting of a target has the best limit check, and among those the lowest p50 or the
+    lowest time of an item; the lowest p50 also where none of them has items/s.
     """
 
     def order(target: Target) -> tuple[float, float]:

@@ -82,7 +82,10 @@ def items_heading(measured: Sequence[MeasuredSetting]) -> str:
 
 
 def explain_processor_time(measured: Sequence[MeasuredSetting]) -> str:
-    """Say that settings are compared by processor time, and how many by the clock; empty where all are by the clock."""
+    """Say that settings are compared by processor time, and how many on the same nodes by the clock.
+
+    Empty where all are by the clock.
+    """
     busy_nodes = {setting.node for setting in measured if setting.is_processor}
     if not busy_nodes:
         return ""
@@ -128,8 +131,9 @@ def write_headline(targets: Sequence[Target], limits: Limits, goal: Goal) -> str
 
 
 def describe_targets(targets: Sequence[Target], limits: Limits, goal: Goal) -> str:
-    """Say in a sentence or two which targets keep the limits, and which is best.
+    """Say how many targets keep the limits, and the best setting; without limits, how many targets there are.
 
+    Where none keeps them, give the lowest latency of all. Say how many targets are undecided or without a loss.
     `targets` are those of one version, in the order of `hardware.find_targets`.
     """
     if not targets:

@@ -44,6 +44,7 @@ class Priority(IntEnum):
 class RankedComparison:
     """A comparison with its gravest change: the largest loss, or without a loss the largest gain.
 
+    Where no change is decided, `change` is the comparison's own.
     `is_won_by_wrong` says that the better side has wrong outputs, so that the change does not count. `memory_growth` is
     the change of resident memory that grew, where nothing else is decided; None otherwise.
     """
@@ -83,7 +84,8 @@ class RankedResults:
 
     `wrong_cells` have wrong outputs; `misplaced_cells` lack a provider that was asked for. `leading` is the comparison
     of the highest priority among those that count; None where none does. `comparisons` are all of them, in the order of
-    the document. `are_misplaced_first` says that the lost providers have a higher priority than `leading`.
+    the document. `are_misplaced_first` says that there are lost providers, and that they have a higher priority than
+    `leading`, or that this is None.
     """
 
     wrong_cells: Sequence[Cell]
@@ -181,7 +183,7 @@ def lost_providers(cell: Cell) -> list[str]:
 
 
 def describe_unmeasured(document: Document, results: RankedResults) -> str:
-    """Say how many cells were refused and which failed; empty where nothing is compared, or all cells were measured."""
+    """Say how many cells were refused and which failed; empty where nothing is compared, or there are no such cells."""
     if not results.comparisons:
         return ""
     planned = list_planned_cells(document.cells)

@@ -32,6 +32,7 @@ class KeyResult(Message):
     - The fastest cell of a run without comparisons: `p50_ms` with its interval, which is processor time where
       `quantity` is `processor`.
     - Where nothing was measured: the most frequent status of its cells as the `verdict`.
+    `change` has its figures; a quantity that is none of a change, such as `processor`, counts as latency there.
     """
 
     verdict: str = ""

@@ -46,8 +46,8 @@ def list_secondary_changes(comparison: Comparison) -> list[MetricChange]:
 def list_displayed_changes(comparison: Comparison) -> list[MetricChange]:
     """List the secondary changes to show with the verdict.
 
-    Of a verdict on processor time, that time itself is left out, and so are times by the clock that are also listed as
-    processor time.
+    Of a verdict on processor time, that time itself is left out, and so are the time per token and times by the clock
+    that are also listed as processor time.
     """
     secondary = list_secondary_changes(comparison)
     if comparison.verdict_from != "processor":
@@ -215,8 +215,9 @@ def list_summarised_changes(comparison: Comparison) -> list[MetricChange]:
 def describe_changes(who: str, word: str, comparison: Comparison) -> str:
     """Say `1.27.0 is faster but bigger: peak address space 833 MiB instead of 320 MiB.`; empty where nothing changed.
 
-    `who` names the candidate, and `word` is the comparison's verdict on it. Metrics other than sizes get a sentence
-    each: `Its p99 is slower: 2.00 ms instead of 1.00 ms.`
+    The changes are those of `list_summarised_changes`, sizes first. `who` names the candidate, and `word` is the
+    comparison's verdict on it. Metrics other than sizes get a sentence each: `Its p99 is slower: 2.00 ms instead of
+    1.00 ms.`
     """
     changes = list_summarised_changes(comparison)
     sizes = group_by((change for change in changes if change.verdict in SIZE), lambda change: change.verdict)

@@ -57,7 +57,10 @@ def make_diverge_command(spec: CellSpec, main: str, *, against: CellSpec | None 
 
 
 def compare_with_unoptimised(check: CheckReport | None, *, preset: Preset) -> doc_cells.Parity | None:
-    """Compare a cell with its own runtime without optimisations; None where that was not run."""
+    """Compare a cell with its own runtime without optimisations; None where that was not run.
+
+    Any preset but those of FP16 and BF16 is replaced by LEVELS.
+    """
     if check is None or not check.unoptimised:
         return None
     preset = preset if preset in (parity.FP16, parity.BF16) else LEVELS

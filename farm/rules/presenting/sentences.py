@@ -101,8 +101,9 @@ def describe_run(document: Document) -> str:
 def verdict_line(document: Document, results: RankedResults | None = None) -> str:
     """Describe the leading result, and how many other comparisons are equal or undecided.
 
-    Wrong outputs come first; providers that did not start come where their priority puts them. `results` are those of
-    the document, where the caller has ranked them already.
+    Wrong outputs come first; providers that did not start come where their priority puts them. Without comparisons,
+    describe the only cell, or say how many cells were measured. `results` are those of the document, where the caller
+    has ranked them already.
     """
     cells = {cell.id: cell for cell in document.cells}
     results = results or rank_results(document.comparisons, cells)
@@ -204,7 +205,8 @@ def describe_misplaced(results: RankedResults, cells: Mapping[str, Cell]) -> str
 def count_by_axis(results: RankedResults, word: str) -> str:
     """Say how many comparisons of each axis have the verdict `word`, equal or undecided.
 
-    The axis of the leading comparison is left out where that comparison's sentence gives the number already.
+    Along the axis of the leading comparison, equal ones are never counted, and undecided ones not where that comparison
+    is undecided itself. Empty where nothing is counted.
     """
     leading, counts = results.leading, []
     for axis in sorted({ranked.axis for ranked in results.valid_comparisons}, key=axis_sort_key):

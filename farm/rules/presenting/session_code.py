@@ -72,7 +72,8 @@ def make_session_code(cell: Cell, path: str) -> str:
 def make_javascript(cell: Cell, path: str) -> str:
     """Return a JavaScript program for onnxruntime-node that makes the cell's session from the model file at `path`.
 
-    It is empty where onnxruntime-node cannot set all options of the cell.
+    It is empty for provider options, session config entries, disabled optimizers and providers that are not in
+    JAVASCRIPT_PROVIDERS. Settings outside the session, such as a memory limit, are not mentioned.
     """
     session, providers = cell.session, cell.requested_providers or [cell.provider]
     unsupported = (cell.provider_options, session.get("disabled_optimizers"), session.get("config"))

@@ -1,4 +1,8 @@
-"""Writes bench documents as CSV for spreadsheets, and as rows for other formats."""
+"""Writes bench documents as CSV for spreadsheets, and as rows for other formats.
+
+Each cell of the document has a row, in its order, refused cells and A/A copies too. A row of `list_rows` has the raw
+value of each of HEADS.
+"""
 
 import csv
 import io
@@ -27,7 +31,7 @@ HEADS = tuple(sorted(_VALUES_ORDER, key=LATER.__contains__))
 
 
 def make_csv(document: Document) -> str:
-    """Return the document as CSV with a line for each cell; absent values are empty."""
+    """Return the document as CSV: a line of HEADS, then a line for each cell; absent values are empty."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(HEADS)

@@ -45,8 +45,9 @@ class Times:
     def of(cls, cells: Iterable[Cell], comparisons: Iterable[Comparison] = ()) -> "Times":
         """Decide which figures of each cell are shown.
 
-        `comparisons` are those whose verdicts stand beside the cells; a cell's A/A pair counts only if it has no other.
-        A cell without comparisons is decided by its own launches.
+        `comparisons` are those whose verdicts stand beside the cells; a cell's A/A pair counts only if it has no other,
+        and one without a ratio never. A cell without comparisons is decided by its own launches. A cell without a
+        processor time is shown by the clock.
         """
         compared: dict[str, list[Comparison]] = {}
         # A/A pairs come last, so that they count only for cells without other pairs

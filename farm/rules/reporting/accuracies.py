@@ -64,7 +64,8 @@ def compare_with_fp32(cells: Sequence[doc_cells.Cell], *, keep_samples: bool = F
 def compare_across_runs(cells: Sequence[doc_cells.Cell]) -> list[doc_cells.Cell]:
     """Return the cells of several runs, each compared with an FP32 cell of its model and runtime from any of the runs.
 
-    Accuracy may be compared across runs because the samples are the same on every machine.
+    Accuracy may be compared across runs because the samples are the same on every machine. The order stays, and packed
+    samples are removed.
     """
     compared = list(cells)
     groups = group_by(range(len(cells)), lambda index: (cells[index].model_sha256, cells[index].runtime))
@@ -136,8 +137,10 @@ def find_baseline(
     """Find the cell that a cell's accuracy is compared with, among those judged; None where there is none.
 
     A cell of another model than the first is compared with the same cell of the first model. Any other is compared with
-    the FP32 cell of its model and runtime that is closest to it: on the same provider, of the model as it was uploaded,
-    as much optimised. An FP32 cell itself is compared only with the uploaded model on the CPU provider.
+    the FP32 cell of its model and runtime that is closest to it: on the same provider or else the CPU, of the model as
+    it was uploaded, as much optimised. An FP32 cell itself is compared only with the uploaded model on the CPU
+    provider, fully optimised. Both have the same runtime and labelled data, and A/A copies are no baselines. The first
+    model is that of the first of `judged`. Raises IndexError where `judged` is empty.
     """
     same_data = [
         other

@@ -42,8 +42,9 @@ class Generated:
 def compare_tokens(arm: Arm, block: BlockRecord, evidence: Evidence) -> Generated:
     """Compare the tokens of an arm's first launch with its other launches, and then with the first arm that has tokens.
 
-    Arms are compared only where the launches agree. Other tokens from a model of another precision are not wrong. The
-    result is empty for an arm without tokens.
+    Arms are compared only where the launches agree; launches that do not are wrong. The text about the first arm itself
+    is its perplexity, if any. Other tokens or scores from a model of another recipe, such as another precision, are not
+    wrong. The result is empty for an arm without tokens.
     """
     launches = [sample for sample in evidence.samples(arm.arm) if sample.tokens]
     if not launches:

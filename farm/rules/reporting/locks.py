@@ -16,7 +16,10 @@ UNPUBLISHED = "# The runtime of this cell is not a published build of ONNX Runti
 
 
 def make_lock(cell: Cell) -> str:
-    """Return the text of a cell's lock file, a pin a line; an unpublished runtime is named in a comment instead."""
+    """Return the text of a cell's lock file, a pin a line by name; an unpublished runtime is the comment UNPUBLISHED.
+
+    A package is left out where its name and version make no valid pin, as numpy is where its version is not known.
+    """
     runtimes = _find_published(cell.runtime)
     pins = {**runtimes, NUMPY: cell.packages.get(NUMPY, "")}
     lines = [f"{name}=={version}" for name, version in sorted(pins.items()) if is_pinned(name, version)]

@@ -47,7 +47,9 @@ def align(later: Graph, earlier: Graph) -> dict[str, Origin]:
 
     Nodes are matched by 1. the same name, 2. an output of the same name, 3. the longest prefix of the name that names a
     node or tensor. Nodes between the matched ones are assigned to the later node that computes them. An inserted node
-    gets the origin of the one node that reads its output.
+    gets the origin of the one node that reads its output, or else the earlier node that its name or output points
+    to, or else the origin of a node that it reads from. A node inside control flow is matched by its label, or else
+    gets the origin of the node around it.
     """
     later = later.restore_converted()
     state = _State(later=later, earlier=earlier)

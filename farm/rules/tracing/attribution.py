@@ -112,8 +112,8 @@ def attribute_times(
     """Return the change of every group from its times in µs, by the group's name.
 
     `olds` and `news` have one mapping for each process, equally many of either arm; `heads` are as find_group_heads
-    returns them. No change has a share where there are too few traces, or where they disagree by more than the whole
-    change.
+    returns them. The largest change comes first. No change has a share where there are fewer than MIN_TRACES, where the
+    whole change is no more than MIN_CHANGE of the time, or where traces disagree by more than the whole change.
     """
     changes = [
         _make_node_change(head, [times.get(group, 0.0) for times in olds], [times.get(group, 0.0) for times in news])
@@ -129,7 +129,10 @@ def attribute_times(
 
 
 def sum_group_times(operators: Iterable[Operator | NodeTime], group_of: Mapping[str, str]) -> dict[str, float]:
-    """Return the time of each group in one process, in µs. `group_of` maps each node to its group."""
+    """Return the time of each group in one process, in µs; groups without an operator are missing.
+
+    `group_of` maps each node to its group. Raises KeyError for an operator whose node is not in it.
+    """
     times: dict[str, float] = {}
     for operator in operators:
         group = group_of[operator.node]
@@ -138,7 +141,10 @@ def sum_group_times(operators: Iterable[Operator | NodeTime], group_of: Mapping[
 
 
 def find_group_heads(traces: Sequence[TraceReport], group_of: Mapping[str, str]) -> dict[str, GroupHead]:
-    """Return the head of each group: the operator with the most time in any of these traces."""
+    """Return the head of each group: the operator with the most time in any of these traces.
+
+    Groups that none of them executed are missing. Raises KeyError for an operator whose node is not in `group_of`.
+    """
     members: dict[str, set[str]] = {}
     for node, group in group_of.items():
         members.setdefault(group, set()).add(node)

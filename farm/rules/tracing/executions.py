@@ -69,7 +69,7 @@ class NodeKernels:
     """Which kernels execute each of the model's own nodes."""
 
     by_node: Mapping[str, frozenset[Kernel]]
-    # the kernel of each node that is fused with others
+    # the kernel of each node that is fused with others; of several, the first by provider and type
     fused: Mapping[str, Kernel]
 
     @classmethod

@@ -95,8 +95,10 @@ class Graph:
     def find_by_prefix(self, name: str) -> GraphNode | None:
         """Return the node whose own name, or whose output's name, is the longest prefix of `name`; None without one.
 
-        ONNX Runtime and quantisers derive new names by adding to old ones (`…_nchwc`, `…_token_3`, `…/Fusion/`,
-        `…_quant`), sometimes to a node's name and sometimes to its output's.
+        Prefixes are those of `list_beginnings`, of which the first is the whole name. Where none of them names a node,
+        those of the name without marks of conversion are tried. ONNX Runtime and quantisers derive new names by adding
+        to old ones (`…_nchwc`, `…_token_3`, `…/Fusion/`, `…_quant`), sometimes to a node's name and sometimes to its
+        output's.
         """
         for part in (*list_beginnings(name), *list_beginnings(strip_conversion(name))):
             if part in self.by_name:

@@ -19,7 +19,10 @@ Times = Sequence[float]
 
 @dataclass(frozen=True)
 class TracedArm:
-    """One arm: its first trace, and the times of its launches in the rounds that both arms have."""
+    """One arm: its first trace, and the times of its launches in the rounds that both arms have.
+
+    `sum_by_group` returns the µs of each group of own nodes, for each of these rounds in order.
+    """
 
     first: TraceReport
     rounds: Sequence[Times]

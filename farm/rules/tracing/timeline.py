@@ -40,7 +40,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The inference of median length among `runs`, which are those after the warm-up.
+    """The inference of median length among `runs`: those after the warm-up, or all where there are none after it.
 
     `number` is its number among all runs, from 1. `spans` are in order of their start, parents first. `in_nodes_us` is
     the time of its nodes, each counted once.
@@ -68,8 +68,9 @@ class _Event(TypedDict):
 
 
 def parse_timeline(trace: object) -> Timeline | None:
-    """Return the timeline of the inference of median length in a parsed trace.
+    """Return the timeline of the inference whose length is closest to the median in a parsed trace.
 
+    The first WARM_UP inferences are left out, unless there are no others.
     `trace` is a list of events or a mapping with `traceEvents`. Return None where it has no complete inference.
     """
     events = trace.get("traceEvents") if isinstance(trace, Mapping) else trace

@@ -1,4 +1,7 @@
-"""Formats numbers for people: with units, and with no more digits than their interval justifies."""
+"""Formats numbers for people: with units, and with no more digits than their interval justifies.
+
+Where None is `not measured`, so is whatever is not a finite number.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
