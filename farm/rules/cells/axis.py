@@ -89,7 +89,11 @@ class Axis:
         return "" if value is None else str(value)
 
     def label(self, cell: Cell) -> str:
-        """Write the value so that it is clear without the heading: `batch 8`, `arena on`."""
+        """Write the value so that it is clear without the heading: `batch 8`, `optimization all`.
+
+        Where the axis declares no text of its own, the heading stands before a field of a CellSpec's session or
+        workload. Other values stand alone, as `short` writes them.
+        """
         if self.label_of:
             return self.label_of(cell)
         needs_heading = self.declared is not None and self.declared.part

@@ -35,6 +35,7 @@ def point_seconds(total_s: float) -> float:
 def find_throttling(starts_s: Sequence[float], p50s: Sequence[float]) -> Throttling | None:
     """Find whether and when latency rose for good; None for fewer than three points, which show no level.
 
+    It did where every point from there to the end, at least two of them, is more than 5 % above the first one.
     `starts_s` has the second at which each point begins, and `p50s` its p50 in any unit.
     """
     if len(p50s) <= LASTING_POINTS:
