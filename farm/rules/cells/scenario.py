@@ -189,7 +189,7 @@ class Scenario:
     def describe_result(
         self, launched: Mapping[str, Figure], *, p99_ms: float | None, phases: Sequence[CellPhase] = ()
     ) -> str:
-        """Describe in a sentence what the figures of all launches show: by default how memory grows, if they have it."""
+        """Describe in a sentence what the figures of all launches show: by default how memory grows, else empty."""
         return growth.describe_growth(launched[GROWTH]) if GROWTH in launched else ""
 
 

@@ -1,4 +1,7 @@
-"""Judges the curves of `sustained`, p50 over time: how long each point is, and when a curve shows throttling."""
+"""Judges the curves of `sustained`, p50 over time: how long each point is, and when a curve shows throttling.
+
+A point is a minute long, or shorter where the curve would have fewer than six.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
