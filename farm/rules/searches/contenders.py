@@ -96,8 +96,8 @@ def explain_no_race(contenders: Sequence[Contender], refused: Sequence[LeftSetti
 def compare_every_pair(block: PlannedBlock, *, rounds: int | None, left_s: float) -> PlannedBlock:
     """Return the block with at most `rounds` rounds and a comparison of every two arms, or none for a single round.
 
-    `rounds` is None for the final block, which has as many rounds as fit into the `left_s` seconds that remain, between
-    the block's own minimum and maximum.
+    The minimum of rounds is lowered to that limit. `rounds` is None for the final block, which has as many rounds as
+    fit into the `left_s` seconds that remain, between the block's own minimum and maximum.
     """
     max_rounds = rounds
     if max_rounds is None:

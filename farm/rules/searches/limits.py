@@ -53,7 +53,7 @@ class Limits:
         return next((judgement for judgement in judgements if judgement.keeping == "broken"), None)
 
     def is_in_time(self, cell: Cell) -> bool:
-        """Whether a short block leaves no doubt that the cell keeps its budgets of time."""
+        """Whether a short block leaves no doubt that the cell keeps its budgets of time; True without such a budget."""
         return all(judgement.keeping == "kept" for judgement in self._judge_early_times(cell))
 
     def explain_unproven(self, cell: Cell) -> str:

@@ -106,7 +106,8 @@ class Line:
 class Sweep(Search[Measured, list[Line]]):
     """The search for a line per combination of the matrix's axis values.
 
-    `versions` are in release order. `is_one_block` says whether a matrix is measured in one block.
+    `versions` are in release order. `is_one_block` says whether a matrix is measured in one block. All blocks are
+    planned when the search is made, whatever is measured.
     """
 
     matrix: Matrix
