@@ -1,7 +1,7 @@
 """Decides which cells are measured together, and which of them are compared.
 
 Cells that differ in one axis belong in one block, above all those that differ in the runtime. A block holds at most 16
-arms and 10 minutes. What does not fit is split along the axis that matters least, and the baseline, the first cell, is
+arms and 10 minutes, but always two arms. What does not fit is split along the axis that matters least, and the baseline, the first cell, is
 repeated in every further block.
 """
 
