@@ -38,7 +38,8 @@ class Change:
     """A comparison in one quantity: its verdict, and candidate / baseline with the ends of its interval.
 
     The figures are None where they are not known. `words` are those for a ratio above and below 1. `unit` is what
-    sentences write after the verdict, such as ` items/s`; empty for latency and for a change that is not decided.
+    sentences write after the verdict, such as ` items/s`; empty for latency, for memory, and for a change that is not
+    decided. `is_gain` says that the verdict is a change for the better.
     """
 
     quantity: Quantity

@@ -147,8 +147,9 @@ def plan_next_candidates(trials: Sequence[Trial], *, max_candidates: int = MAX_C
 def plan_last_candidates(
     point: Point, trials: Sequence[Trial], *, done: Container[str], max_candidates: int = MAX_CANDIDATES
 ) -> list[Candidate]:
-    """Return the session settings, provider options and thread counts to try; empty if a trial undid ENOUGH.
+    """Return the session settings, provider options and thread counts to try; empty if the best trial undid ENOUGH.
 
+    Only settings that are on are tried, and as thread counts 1 and twice those of the point, if it sets them.
     `done` has the labels of candidates that were tried before, which are left out.
     """
     best = find_best_trial(trials)
@@ -295,7 +296,7 @@ def _key_of_cell(axis: str, cell: Cell, plain: Cell) -> tuple[str, str]:
 def find_best_trial(trials: Sequence[Trial]) -> Trial | None:
     """Return the work-around to offer: the least invasive trial of those that undo about as much as the best.
 
-    None if no trial is worthwhile.
+    These undo at least ENOUGH of what the best one does. None if no trial is worthwhile.
     """
     worthwhile = [trial for trial in trials if trial.is_worthwhile]
     if not worthwhile:
