@@ -31,7 +31,7 @@ NO_DEFAULT: Final = _NoDefault()
 
 @dataclass(frozen=True, slots=True)
 class MatrixAxis:
-    """An axis as a matrix declares it."""
+    """An axis as a matrix declares it. `field` is its name with underscores, as fields have it."""
 
     name: str
     # parses one written value; raises MatrixProblem
@@ -53,7 +53,10 @@ class MatrixAxis:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis, and how a document's cell is read along it."""
+    """One axis, and how a document's cell is read along it.
+
+    `is_default` says that the cell has the value that sentences leave out; it is False where the axis has none.
+    """
 
     # its key in a matrix
     name: str

@@ -108,7 +108,8 @@ class BlockProgress:
     def room_s(self) -> float:
         """Seconds in which new rounds may begin: the rest of the promised time, or what the minimum of rounds needs.
 
-        From eight rounds on, a quarter of the promised time is kept for further traces. Below 0 where it is over.
+        From eight rounds on, a quarter of the promised time is kept for further traces. It is 0 once that is
+        over, and less once the block's timeout is over too.
         """
         begun_s = self.begun_s or 0.0
         least_s = max(0, self.min_rounds - self.rounds) * self.round_s * (self.launch_slowdown or 1.0)

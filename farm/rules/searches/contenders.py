@@ -28,7 +28,8 @@ def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple
     plan refused come first.
 
     Settings with the same cell are one contender, the first of them. All contenders run on the nodes of the first one;
-    settings that other nodes would measure are refused.
+    settings that other nodes would measure are refused. For the goal `processor-time` so are settings of several
+    threads or of another provider than the CPU.
     """
     values_of = {_make_key(point.positions): point.values for point in expand(space).points}
     arms = {_make_key(arm.positions): arm for block in plan.blocks for arm in block.arms}

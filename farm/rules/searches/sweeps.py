@@ -79,7 +79,8 @@ class ChangePoint:
 class Line:
     """One cell over the releases of a distribution, in release order.
 
-    `reference` is the version that all ratios are to. `turns` are the changes between neighbouring releases.
+    `reference` is the version that all ratios are to. `turns` are the changes between neighbouring releases. Releases
+    without a ratio are no neighbours: those on both sides of them are compared.
     """
 
     series: str
