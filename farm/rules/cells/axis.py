@@ -31,7 +31,7 @@ NO_DEFAULT: Final = _NoDefault()
 
 @dataclass(frozen=True, slots=True)
 class MatrixAxis:
-    """An axis as a matrix declares it."""
+    """An axis as a matrix declares it. `field` is its name with underscores, as fields have it."""
 
     name: str
     # parses one written value; raises MatrixProblem
@@ -53,7 +53,10 @@ class MatrixAxis:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis, and how a document's cell is read along it."""
+    """One axis, and how a document's cell is read along it.
+
+    `is_default` says that the cell has the value that sentences leave out; it is False where the axis has none.
+    """
 
     # its key in a matrix
     name: str
@@ -89,7 +92,11 @@ class Axis:
         return "" if value is None else str(value)
 
     def label(self, cell: Cell) -> str:
-        """Write the value so that it is clear without the heading: `batch 8`, `arena on`."""
+        """Write the value so that it is clear without the heading: `batch 8`, `optimization all`.
+
+        Where the axis declares no text of its own, the heading stands before a field of a CellSpec's session or
+        workload. Other values stand alone, as `short` writes them.
+        """
         if self.label_of:
             return self.label_of(cell)
         needs_heading = self.declared is not None and self.declared.part

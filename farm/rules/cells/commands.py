@@ -2,7 +2,7 @@
 
 The commands are written from the cell and `main`, the name of its model's file, and never from what a node reported.
 Every word is quoted for a POSIX shell. Settings that no option can carry safely go into the JSON of `--matrix`, which
-escapes all but plain characters.
+escapes all but plain characters. A `submit` always waits for the results, by `--wait`.
 """
 
 import json
@@ -30,9 +30,10 @@ _TEXT = re.compile(r"^[A-Za-z0-9_+.:@-]+\Z", re.ASCII)
 
 
 def repeat_command(cell: CellSpec, main: str, *, tolerances: Mapping[str, Tolerance] | None = None) -> str:
-    """Write `onnxfarm bench …` with every setting of the cell that is not bench's default.
+    """Write `onnxfarm bench …` with every setting of the cell, except its hardware, that is not bench's default.
 
-    `tolerances` says by name of output how far the outputs may differ.
+    Release, provider, threads and precision are always written. Files of inputs, prompts and calibration data are named
+    as if they lay in the working directory. `tolerances` says by name of output how far the outputs may differ.
     """
     tolerances = tolerances or {}
     declared = _list_settings_without_option(cell)
@@ -104,8 +105,9 @@ def diverge_command(
 ) -> str:
     """Write `onnxfarm diverge …` for a cell; empty where the cell has settings that diverge does not take.
 
-    `against` is the runtime to compare with; None compares with the CPU without optimisations. `has_inputs` says
-    whether a file of inputs lies next to the model; None assumes one only if the cell was measured with it.
+    Opset, concurrency and scenario are ignored. `against` is the runtime to compare with; None compares with the CPU
+    without optimisations. `has_inputs` says whether a file of inputs lies next to the model; None assumes one only if
+    the cell was measured with it.
     """
     work, recipe = cell.workload, cell.recipe
     has_default_session = cell.session.model_dump(exclude=_DIVERGE_SETTINGS) == SessionSettings().model_dump(

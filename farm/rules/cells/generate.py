@@ -74,7 +74,7 @@ class Generate(Scenario):
 
     @property
     def label(self) -> str:
-        """The options in words: `prompt 128, 64 new, top-p 0.9`."""
+        """The options in words, without the batch: `prompt 128, 64 new, top-p 0.9`."""
         seed = f"seed {self.seed}" if self.seed is not None else ""
         prompt = f"given prompt of {self.prompt}" if self.given else f"prompt {self.prompt or USUAL_PROMPT}"
         words = (prompt, f"{self.new} new", self.sampler.label, seed)
@@ -139,7 +139,8 @@ class Generate(Scenario):
     def fit_to_model(self, model: ModelFacts, *, is_batched: bool) -> Self:
         """Fill in the prompt where its length is not set: the prompts that came with the model, or 128 random tokens.
 
-        Where neither the scenario nor the matrix sets a batch, it becomes the number of given prompts.
+        Where neither the scenario nor the matrix sets a batch, it becomes the number of given prompts, if there are
+        several. A scenario that names other prompts, or a length and no prompts, comes back unchanged.
         """
         prompts = model.prompts
         if prompts is None or not (self.given == prompts.sha256 or not (self.given or self.prompt)):

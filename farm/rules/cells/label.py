@@ -30,7 +30,7 @@ def label_along(cell: Cell, axes: Sequence[Axis]) -> str:
 def describe_cell(cell: Cell, axes: Iterable[Axis], *, without: Collection[str] = ()) -> str:
     """Name a cell by its values on these axes, without default values: `CPU, batch 8, fp32, 1 thread`.
 
-    `without` has the names of axes to leave out.
+    `without` has the names of axes to leave out. Empty where no value remains.
     """
     return ", ".join(axis.label(cell) for axis in axes if axis.name not in without and not axis.is_default(cell))
 

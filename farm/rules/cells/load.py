@@ -167,8 +167,8 @@ class Load(Scenario):
     ) -> str:
         """Describe the highest rate that kept the bound, or how many requests were answered at the set rate.
 
-        `launched` has the figures of all launches by name of metric, and `phases` the rates that were measured. Empty
-        where neither is known.
+        `launched` has the figures of all launches by name of metric, and `phases` the rates that were measured. A
+        search without a result is described as such. A set rate without p99 and goodput gives an empty text.
         """
         if self.rate is None:
             return self._describe_highest(launched.get(MAX_RATE), phases)
@@ -234,7 +234,7 @@ class Closed(Single):
 
 
 def format_highest_rate(rate: float, phases: Sequence[CellPhase]) -> str:
-    """Write `up to 812`, or `up to at least 812` where no higher rate than this was measured in any phase."""
+    """Write `up to 812`, or `up to at least 812` where phases measured rates, and none higher than this."""
     measured = [phase.metrics["rate_per_s"] for phase in phases if "rate_per_s" in phase.metrics]
     return f"up to {'at least ' if measured and rate >= max(measured) else ''}{plain(rate)}"
 

@@ -119,9 +119,9 @@ class Metric:
         return metric.ci_low, metric.ci_high
 
     def document_fields(self, figure: Figure) -> dict[str, object]:
-        """Return a figure's value, samples and interval by their fields in a document's cell.
+        """Return a figure's value by its field in a document's cell, and its samples and interval where they have one.
 
-        Empty for a metric that has no field there.
+        Empty for a metric that a cell holds under `metrics`.
         """
         if self.is_under_metrics:
             return {}

@@ -27,7 +27,7 @@ _NODE = re.compile(r"^node:[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 
 
 def read_memory_limit(value: object) -> int:
-    """Read a limit in MiB, also from text; 0 for `none`. Raises MatrixProblem."""
+    """Read a limit in MiB, also from text; 0 for `none` and 0. Raises MatrixProblem."""
     if value in ("none", 0, "0") and not isinstance(value, bool):
         return 0
     limit: int = MEMORY_LIMIT.read("memory-limit-mb", value)
@@ -120,9 +120,9 @@ def read_shapes(value: object) -> dict[str, int]:
 
 
 def read_hardware(value: object) -> str:
-    """Read a tag, `node:NAME`, or tags joined by `+` (a node has all of them) or `|` (any of them), without spaces.
+    """Read a tag, `node:NAME`, or tags joined by `+` (a node has all of them) or `|` (any of them).
 
-    Raises MatrixProblem.
+    Spaces are removed. Raises MatrixProblem, also where both signs are used.
     """
     text = value.replace(" ", "") if isinstance(value, str) else ""
     has_both = "+" in text and "|" in text

@@ -154,8 +154,9 @@ def describe_precision(precision: str, recipe: str = "", *, uploaded: str = "") 
 def describe_uploaded(
     dtypes: Mapping[str, int] | None, operators: Iterable[str] | None, is_quantised: bool | None
 ) -> str:
-    """Name the number type of a model as it was uploaded: `fp16`, `int8 QDQ`, `int4`; empty where it stores no numbers.
+    """Name the number type of a model as it was uploaded: `fp16`, `int8 QDQ`, `int4`.
 
+    Without quantisation it is the floating-point type with the most bytes of weights; empty where there is none.
     `dtypes` has the bytes of weights by type; `operators` are names, with the domain in front unless it is that of
     ONNX. None stands for a fact that is not known.
     """

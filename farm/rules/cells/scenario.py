@@ -147,7 +147,7 @@ class Scenario:
         return {}
 
     def workload_fields(self, work: Mapping[str, object]) -> dict[str, object]:
-        """Return the fields of a workload with the concurrency or batch that the scenario sets."""
+        """Return a copy of the fields of a workload, with the concurrency or batch that the scenario sets, if any."""
         return dict(work)
 
     def runner_settings(self, work: Workload) -> dict[str, object]:
@@ -189,7 +189,7 @@ class Scenario:
     def describe_result(
         self, launched: Mapping[str, Figure], *, p99_ms: float | None, phases: Sequence[CellPhase] = ()
     ) -> str:
-        """Describe in a sentence what the figures of all launches show; empty where they show nothing special."""
+        """Describe in a sentence what the figures of all launches show: by default how memory grows, else empty."""
         return growth.describe_growth(launched[GROWTH]) if GROWTH in launched else ""
 
 

@@ -43,7 +43,10 @@ Config = Annotated[
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(alias_generator=_key, validate_by_name=True, extra="forbid"))
 class SessionSet:
-    """Session options under a name. Intra-op threads and the optimisation level are separate axes."""
+    """Session options under a name. Intra-op threads and the optimisation level are separate axes.
+
+    `session_fields` are the options alone, as fields of SessionSettings.
+    """
 
     # a matrix file has to name its sets; a set that stands for a cell's options needs no name
     name: Annotated[StrictStr, Field(max_length=64, json_schema_extra={"minLength": 1})] = "default"

@@ -17,7 +17,10 @@ MAX_MINUTES: Final = MAX_SUSTAINED_S / 60.0
 
 @dataclass(frozen=True)
 class Single(Scenario):
-    """One inference after another, in one stream or in several. `Scenario` documents the methods."""
+    """One inference after another, in one stream or in several. `Scenario` documents the methods.
+
+    It refuses no cell. Its only setting of the runner is the kind, `closed` for several streams.
+    """
 
     kind: ClassVar[str] = SINGLE
     is_plain: ClassVar[bool] = True
@@ -31,7 +34,10 @@ class Single(Scenario):
 
 @dataclass(frozen=True)
 class Sustained(Single):
-    """The rounds of `single`, and after them inferences for some minutes in one process."""
+    """The rounds of `single`, and after them inferences for some minutes in one process.
+
+    The minutes are no setting of the runner: its rounds are those of `single`.
+    """
 
     kind: ClassVar[str] = "sustained"
     schema: ClassVar[Mapping[str, Any]] = {"type": "number", "minimum": MIN_MINUTES, "maximum": MAX_MINUTES}

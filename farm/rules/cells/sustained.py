@@ -1,4 +1,7 @@
-"""Judges the curves of `sustained`, p50 over time: how long each point is, and when a curve shows throttling."""
+"""Judges the curves of `sustained`, p50 over time: how long each point is, and when a curve shows throttling.
+
+A point is a minute long, or shorter where the curve would have fewer than six.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,6 +38,7 @@ def point_seconds(total_s: float) -> float:
 def find_throttling(starts_s: Sequence[float], p50s: Sequence[float]) -> Throttling | None:
     """Find whether and when latency rose for good; None for fewer than three points, which show no level.
 
+    It did where every point from there to the end, at least two of them, is more than 5 % above the first one.
     `starts_s` has the second at which each point begins, and `p50s` its p50 in any unit.
     """
     if len(p50s) <= LASTING_POINTS:

@@ -28,7 +28,10 @@ def refusal(spec: CellSpec, *, cores: int | None) -> Reason | None:
 
 
 def needed_cores(spec: CellSpec) -> int:
-    """Count the threads of all sessions that run at once, or of a single session on a device other than the CPU."""
+    """Count the threads of all sessions that run at once, or of a single session where the provider is not of the CPU.
+
+    A session counts with its intra-op or its inter-op threads, whichever are more.
+    """
     return _count_threads_per_session(spec) * _count_sessions_at_once(spec)
 
 

@@ -71,7 +71,8 @@ class _Series:
 def find_changepoints(values: Sequence[float], *, min_magnitude: float = MIN_MAGNITUDE) -> list[ChangePoint]:
     """Find the level shifts of a series, in order, between levels of three values or more each.
 
-    `min_magnitude` is the smallest shift to report, as a fraction. Raises ValueError when a value is not finite.
+    `min_magnitude` is the smallest shift to report, as a fraction; a shift from a level of 0 is reported whatever its
+    size. Raises ValueError when a value is not finite.
     """
     raw = np.asarray(values, dtype=np.float64)
     if not np.isfinite(raw).all():

@@ -19,6 +19,7 @@ MAX_MARGINS = 10_000.0
 class Difference:
     """The difference new − old with its interval, in the metric's own unit, and the comparison with its verdict.
 
+    The difference is an estimate over the pairs, each of which is cut off at 10,000 margins.
     The ratio of `comparison`, and what follows from it, is that of the scaled differences and means nothing here.
     """
 

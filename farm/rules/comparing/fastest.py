@@ -26,7 +26,11 @@ ROUNDS = look_levels.LOOKS[0]
 
 
 def judge_many(blocks: Sequence[ArrayLike], *, margin: float) -> list[Comparison]:
-    """Judge blocks of pairs as `verdicts.judge_many` does, but let the fastest launches of the first look decide."""
+    """Judge blocks of pairs as `verdicts.judge_many` does, or by the fastest launches of the first look.
+
+    These decide where they are significant and the estimate lies beyond the margin, unless the other tests stopped at
+    that look with a p as small.
+    """
     judged = verdicts.judge_many(blocks, margin=margin, share=1.0 - SHARE)
     return [
         _judge_fastest(comparison, np.asarray(pairs, dtype=np.float64))

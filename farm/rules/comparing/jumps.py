@@ -48,7 +48,10 @@ class _Fit:
 
 
 def judge_jump(series: Floats, cut: Cut, *, autocorrelation: float) -> Jump:
-    """Judge the jump between the values on both sides of a cut; `autocorrelation` is that of neighbouring values."""
+    """Judge the jump between the values on both sides of a cut, of each side at most the 50 values next to it.
+
+    `autocorrelation` is that of neighbouring values.
+    """
     start, stop = max(cut.start, cut.at - REACH), min(cut.stop, cut.at + REACH)
     values = _remove_autocorrelation(series[start:stop], autocorrelation)
     offsets = np.arange(start, stop) - cut.at + 0.5

@@ -38,7 +38,8 @@ class Change:
     """A comparison in one quantity: its verdict, and candidate / baseline with the ends of its interval.
 
     The figures are None where they are not known. `words` are those for a ratio above and below 1. `unit` is what
-    sentences write after the verdict, such as ` items/s`; empty for latency and for a change that is not decided.
+    sentences write after the verdict, such as ` items/s`; empty for latency, for memory, and for a change that is not
+    decided. `is_gain` says that the verdict is a change for the better.
     """
 
     quantity: Quantity
@@ -112,7 +113,8 @@ def change_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Change:
 def change_between(comparison: Comparison, baseline: Cell, candidate: Cell) -> Change:
     """Express a comparison of these two cells in its quantity.
 
-    Cells of different models are `not comparable`, unless the model is what was compared.
+    Cells of different models are `not comparable`, unless the model is what was compared. Items per second are judged
+    anew by `judge_items`, except before the first look; they have no figures where those of latency are not all known.
     """
     are_other_models = not is_same_model(baseline, candidate) and comparison.axis != "model"
     word: Word = "not comparable" if are_other_models else comparison.verdict
@@ -172,9 +174,10 @@ def judge_series_value(
 ) -> str:
     """Return the verdict on a value of a long series: `undecided`, `equal`, or the word for its direction.
 
-    `ratio` is new / old with its 95 % interval; without an interval above zero the verdict is `undecided`.
-    `is_undecided` says that the value's own round did not decide, which also makes it `undecided`. `words` are those
-    for a ratio above and below 1.
+    `ratio` is new / old with its 95 % interval; without an interval above zero the verdict is `undecided`. An interval
+    that contains 1 gives `equal` if `judge_items` does by the margin of 2 %, else `undecided`. `is_undecided` says that
+    the value's own round did not decide, which also makes it `undecided`. `words` are those for a ratio above and below
+    1.
     """
     if is_undecided or low is None or high is None or low <= 0:
         return "undecided"

@@ -37,7 +37,11 @@ class SlowLaunches:
 
 
 def count_slow_launches(pairs: Sequence[tuple[float, float]]) -> SlowLaunches:
-    """Count the slow launches of both arms of a comparison; `pairs` are (old, new) samples, at least one."""
+    """Count the slow launches of both arms of a comparison; `pairs` are (old, new) samples, at least one.
+
+    A launch is slow if it takes longer than the median of its arm by more than 25 %, and by more than six times the
+    median distance of launches from it, on the log scale.
+    """
     old, new = np.asarray(pairs, dtype=np.float64).T
     counts = _count_slow(old), _count_slow(new)
     return SlowLaunches(*counts, launches=len(pairs), p=fisher_p(*counts, launches=len(pairs)))

@@ -1,7 +1,8 @@
 """Exact small-sample statistics on rows of log ratios: the arithmetic under every verdict.
 
 Functions of `ratios` take a matrix of shape (comparisons, rounds) and work on all its rows at once, so that one
-comparison on a page and a hundred thousand in a simulation run the same code.
+comparison on a page and a hundred thousand in a simulation run the same code. Logarithms are natural, and rounded to
+12 decimals.
 """
 
 from collections.abc import Sequence

@@ -24,7 +24,8 @@ EXACT_UP_TO = 100
 def judge(old: Floats, new: Floats, *, margin: float) -> Comparison:
     """Judge positive samples of two arms in one look, significant at p < .01.
 
-    `rounds_used` of the result is the number of samples of the smaller arm. Each arm has at least two samples.
+    `rounds_used` of the result is the number of samples of the smaller arm. Each arm has at least two samples. Of more
+    than 100 samples in all the test and the interval are normal approximations.
     """
     logs = statistics.logarithms(old), statistics.logarithms(new)
     differences = np.sort(np.subtract.outer(logs[1], logs[0]), axis=None)

@@ -10,7 +10,7 @@ MIN_CHANGE = 0.0005
 def describe_perplexity(perplexity: float, baseline: float | None = None, *, baseline_name: str) -> str:
     """Write `Perplexity of the given text is 12.6, 4.1 % above c1's.`, without the comparison where `baseline` is None.
 
-    `baseline` is the perplexity of the cell `baseline_name`.
+    `baseline` is the perplexity of the cell `baseline_name`. A change of less than 0.05 % is written as `as c1's`.
     """
     sentence = f"Perplexity of the given text is {perplexity:.4g}"
     if not baseline:

@@ -26,6 +26,7 @@ def describe_launch_difference(launches: Sequence[Tokens]) -> str:
 def describe_difference(tokens: Tokens, baseline: Tokens, *, baseline_name: str, gaps: Sequence[float] = ()) -> str:
     """Say in one sentence where tokens first differ from those of the cell `baseline_name`, or that none does.
 
+    If only their numbers differ, the sentence has these.
     `gaps` has for each token of the baseline how far its best score was above the second; empty where that is not known
     or does not matter.
     """

@@ -149,7 +149,8 @@ class BlockJudge:
     def wants_more_rounds(self) -> bool:
         """Whether the node should measure another round, within the budget: a comparison is still undecided.
 
-        Below the minimum number of rounds it should in any case, unless its time is over or every arm failed.
+        Below the minimum number of rounds it should in any case, unless its time is over or every arm failed. For a
+        pipeline a comparison of twins need not be decided.
         """
         has_measured_arm = any(self.evidence.failure(arm.arm) is None for arm in self.block.arms)
         is_at_limit = self.round_count >= rounds_to_order(self.block, max_rounds=self.max_rounds)
@@ -180,9 +181,9 @@ class BlockJudge:
     def arms_to_explain(self) -> tuple[int, ...]:
         """List the arms that need more traces: those of comparisons that are slower or faster, or that have two phases.
 
-        Both arms of a comparison follow each other. Those of the largest changes, along the axis that readers ask for
-        first, come first, because busy nodes trace fewer arms. Comparisons that have enough traced rounds already are
-        left out.
+        Only comparisons along the axes model, runtime, provider and session count, and only those with at most four
+        traced rounds. They are ordered by the axis that readers ask for first, then slower ones before others, then the
+        largest changes first, because busy nodes trace fewer arms. Both arms of a comparison follow each other.
         """
         explained = [
             judged
@@ -251,7 +252,7 @@ def goes_on_in_any_case(report: Report, block: PlannedBlock, *, max_rounds: int)
     """Whether the node goes on after this report whatever the earlier ones say, so that they need not be loaded.
 
     It does after reports that come before the rounds, and after a round with a sample before the minimum number of
-    rounds. Rounds are numbered from 0 without gaps.
+    rounds, unless the node says that this round is its last. Rounds are numbered from 0 without gaps.
     """
     if isinstance(report, BEFORE_ROUNDS):
         return True

@@ -116,7 +116,8 @@ def _pair_processor_times(rounds: Collection[tuple[Sample, Sample]]) -> list[Pai
 def describe_disturbance(paired: Paired, *, wall: Comparison | None) -> str:
     """Say how many rounds were disturbed, and whether they were set aside or judged by processor time; empty for none.
 
-    `wall` is the comparison by wall time. Its wide interval is given as the reason for using processor time.
+    `wall` is the comparison by wall time. Its interval is given as the reason for using processor time where its ends
+    differ by 10 % or more.
     """
     if not paired.disturbed:
         return ""

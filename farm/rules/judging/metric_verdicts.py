@@ -34,8 +34,9 @@ def judge_metrics(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[Metr
 
     `judged` are comparisons of this judge. A comparison that is not comparable has an empty list.
 
-    A metric is listed if launches of both arms report it in at least two rounds. A metric that is judged by repeat is
-    listed after a single round too, as undecided with the reason.
+    A metric of the comparison's scenario is listed if launches of both arms report it in at least two rounds that
+    count, or four where the budget pools rounds. Figures of 0 or below count only where differences are judged. A
+    metric that is judged by repeat is listed after a single round too, as undecided with the reason.
     """
     by_comparison = [_list_headline(judge, comparison) for comparison in judged]
     kinds = [scenarios.of_cell(judge.block.arms[comparison.planned.candidate].spec).kind for comparison in judged]
@@ -54,7 +55,11 @@ def judge_metrics(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[Metr
 
 
 def find_pairs(judge: BlockJudge, judged: Judged, change: MetricChange) -> list[Pair]:
-    """Return the (baseline, candidate) pairs of launches that a change rests on."""
+    """Return the (baseline, candidate) pairs of launches, of all rounds that count, for the metric of a change.
+
+    For latency these are the pairs that the headline rests on. For a metric that is judged by repeat they may lack
+    disturbed rounds that its change includes. Raises KeyError for the name of no metric.
+    """
     if change.name == JUDGED.name:
         return judge.pair_rounds(judged.planned).deciding
     return _pair_launches(judge, judged, BY_NAME[change.name]).pairs

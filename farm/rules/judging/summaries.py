@@ -86,7 +86,7 @@ def summarise_cell(
     """Summarise a cell's samples, disturbed ones included; None without any. Raises TimingsProblem.
 
     Throughput is batch × 1000 / p50; with concurrent streams, or under a load (`is_loaded`), it is the batch times the
-    median of the launches' inferences per second.
+    median of the launches' inferences per second, if any launch reports them. A batch of None counts as 1.
     """
     if not samples:
         return None

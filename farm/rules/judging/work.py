@@ -12,8 +12,8 @@ MIN_CHANGE = 0.01
 def describe_work(old: Sequence[float], new: Sequence[float], *, names: tuple[str, str]) -> str:
     """Say which of two arms executes more instructions per inference, and by how much, or that they do the same work.
 
-    `old` and `new` are the counts of their launches, and `names` those of the two arms in the same order. Empty where
-    either has no count.
+    The work is the same where the medians differ by at most 1 %. `old` and `new` are the counts of their launches, and
+    `names` those of the two arms in the same order. Empty where either has no count.
     """
     if not old or not new:
         return ""

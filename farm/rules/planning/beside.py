@@ -21,7 +21,8 @@ def describe_input_difference(model: ModelFacts, other: ModelFacts) -> str:
 def align_inputs(model: ModelFacts, other: ModelFacts) -> tuple[ModelFacts, ModelFacts]:
     """Return copies of both models with the same batch, sizes and kinds of input values.
 
-    Both must take the same inputs. The first model's choice holds where both leave something open.
+    Both must take the same inputs. The first model's sizes and kinds of values hold for the other. Where only one fixes
+    the batch, it holds for both.
     """
     fills = {port.name: port.fill for port in model.inputs}
     common = {
@@ -36,7 +37,7 @@ def align_inputs(model: ModelFacts, other: ModelFacts) -> tuple[ModelFacts, Mode
 
 
 def align_models(models: Sequence[ModelFacts]) -> tuple[list[ModelFacts], str]:
-    """Return all models, with the inputs of each aligned to the first model's where it takes the same ones.
+    """Return all models, one at least, with the inputs of each aligned to the first model's where it takes the same.
 
     The second value describes how the inputs of the first model that takes other ones differ; it is empty where all
     take the same.

@@ -1,8 +1,8 @@
 """Decides which cells are measured together, and which of them are compared.
 
 Cells that differ in one axis belong in one block, above all those that differ in the runtime. A block holds at most 16
-arms and 10 minutes. What does not fit is split along the axis that matters least, and the baseline, the first cell, is
-repeated in every further block.
+arms and 10 minutes, but has always room for two arms. What does not fit is split along the axis that matters least, and
+the baseline, the first cell, is repeated in every further block.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -30,8 +30,9 @@ Positions = Callable[[P], Mapping[str, int]]
 def group_into_blocks(cells: Sequence[P], *, positions: Positions[P], capacity: int) -> list[list[P]]:
     """Divide cells into blocks of at most `capacity` cells; `positions` returns a cell's position on each axis.
 
-    The first cell of all is repeated in every further block as the baseline. If the values of the last axis do not fit
-    one block, the first of those values is repeated instead. Neighbouring groups that fit in one block are joined.
+    Cells are first sorted by their positions on the axes of SPLIT_ORDER. The first cell of all is repeated in every
+    further block as the baseline. If the values of the last axis do not fit one block, the first of those values is
+    repeated instead. Neighbouring groups that fit in one block are joined.
     """
     if not cells:
         return []

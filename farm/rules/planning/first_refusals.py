@@ -54,7 +54,8 @@ class FirstRefusals:
     def find(self, spec: CellSpec, context: RuleContext, parts: tuple[Part, Part, Part]) -> Reason | None:
         """Return the first reason, in the order of RULES, why the cell cannot run; None where it can.
 
-        `parts` are the cell's program, session and workload, in this order.
+        `parts` are the cell's program, session and workload, in this order. Cell and context are not looked at where
+        rules were evaluated for the same parts before.
         """
         found: list[_RankedReason] = []
         for rules, pick_parts in _GROUPS:

@@ -7,7 +7,9 @@ from zoneinfo import ZoneInfo
 def is_within(hours: str, now: datetime, *, timezone: str = "UTC") -> bool:
     """Whether the moment `now` lies within hours such as `20:00-06:00`, by the clock of the time zone.
 
-    Empty hours mean always. The end itself lies outside. Hours whose beginning and end are equal mean the whole day.
+    Empty hours mean always. The end itself lies outside. Hours whose beginning and end are equal mean the whole day. A
+    naive `now` is taken as the local time of this machine. Raises ValueError for malformed hours, and
+    ZoneInfoNotFoundError for an unknown time zone.
     """
     if not hours:
         return True

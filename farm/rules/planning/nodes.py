@@ -48,7 +48,8 @@ def has_hardware(node: NodeOffer, hardware: str) -> bool:
 def explain_no_node(spec: CellSpec, fleet: Sequence[NodeOffer], idle_reasons: Sequence[str] = ()) -> Reason:
     """Return the reason why no node of the fleet takes the cell: the hardware, the provider or the distribution.
 
-    Where the fleet is empty, `idle_reasons` says of each node that is online why it measures nothing for this team.
+    The reason for a cell of `node:NAME` is that no node has that name. Where the fleet is empty, `idle_reasons` says of
+    each node that is online why it measures nothing for this team.
     """
     tags = sorted({tag for node in fleet for tag in node.tags})
     if not fleet:

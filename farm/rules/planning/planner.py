@@ -49,7 +49,8 @@ def plan(
     Several models are measured in the same blocks and compared along the axis `model`, with the first as the baseline.
     `fleet` are the nodes; None means that `machine` measures by itself. `idle_reasons` say for an empty fleet why each
     online node measures nothing. `known` is what the package index knows about releases. `with_null_pair` adds an A/A
-    twin of the baseline to one in eight blocks of a node, and to each block on its first day.
+    twin of the baseline to one in eight blocks of a node, and to each block on its first day, but never to blocks that
+    have one already or that compare nothing, as by the budget `glance`.
     """
     models = [model] if isinstance(model, ModelFacts) else model
     first, *others = models

@@ -143,9 +143,10 @@ class PlannedBlock(Message):
     wish: Wish | None = Field(default=None, description="what a change that was wished for costs")
 
     def max_duration_s(self, rounds: int) -> float | None:
-        """Return the seconds that `rounds` rounds may take at most, without `sustained_s`.
+        """Return the seconds that checks, first traces and `rounds` rounds may take at most, without `sustained_s`.
 
-        Where disturbed rounds are not replaced, this is the block's timeout. It is None for plans that are too old.
+        Where disturbed rounds are not replaced, this is the block's whole timeout. It is None for plans that are too
+        old.
         """
         if not self.is_replacing:
             return self.block_timeout_s
@@ -157,7 +158,7 @@ class PlannedBlock(Message):
 def max_rounds_to_order(max_rounds: int) -> int:
     """Return how many rounds a node may measure at most: `max_rounds`, and replacements of disturbed pairs.
 
-    Replacements are half as many at most, and lead to no more than MAX_ORDERED_ROUNDS.
+    Replacements are half as many at most, and lead to no more than MAX_ORDERED_ROUNDS. A larger `max_rounds` stays.
     """
     return max(max_rounds, min(MAX_ORDERED_ROUNDS, max_rounds + int(MAX_REPLACED_SHARE * max_rounds)))
 

@@ -222,7 +222,10 @@ def refuse_conversion(spec: CellSpec, context: RuleContext) -> Reason | None:
 
 
 def refuse_int4(spec: CellSpec, _: RuleContext) -> Reason | None:
-    """Refuse int4 in browsers, and with releases of ONNX Runtime that lack its operator or compute it wrongly."""
+    """Refuse int4 in browsers, and with releases of ONNX Runtime that lack its operator or compute it wrongly.
+
+    Unlisted packages count as computing it.
+    """
     if spec.recipe.precision != "int4":
         return None
     if engines.engine_of(spec.runtime).is_browser:
@@ -237,7 +240,10 @@ def refuse_int4(spec: CellSpec, _: RuleContext) -> Reason | None:
 
 
 def refuse_simulation(spec: CellSpec, context: RuleContext) -> Reason | None:
-    """Refuse FP32 on a simulator of a device that computes FP16 in its place: the outputs would not be the device's."""
+    """Refuse FP32 on a simulator of a device that computes FP16 in its place: the outputs would not be the device's.
+
+    Models that are quantised or compiled already are not refused.
+    """
     entry = providers.find(spec.provider)
     if entry is None or not entry.simulated_on or context.model.is_quantised or context.model.compiled:
         return None

@@ -103,7 +103,10 @@ class Resolver:
         )
 
     def resolve(self, point: Point, *, name: str) -> ResolvedPoint:
-        """Return the cell of a point with the nodes that may take it, or with the first reason why it cannot run."""
+        """Return the cell of a point with the nodes that may take it, or with the first reason why it cannot run.
+
+        Where none may take it, the first node that may try its provider does, as its `trial`, if it could measure it.
+        """
         program = self._make_part(_PROGRAM_AXES, point, _make_program)
         session = self._make_part(_SESSION_AXES, point, _make_session)
         workload = self._make_part(_WORKLOAD_AXES, point, _make_workload)

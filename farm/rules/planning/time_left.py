@@ -74,7 +74,7 @@ class BlockProgress:
 
     @property
     def pace_s(self) -> float | None:
-        """Mean seconds of the latest rounds, and of the current one once it takes longer; None before any round."""
+        """Mean seconds of the last five rounds, and of the current one once it takes longer; None before any round."""
         latest = self.rounds_s[-PACE_ROUNDS:]
         if not latest:
             return None
@@ -106,7 +106,11 @@ class BlockProgress:
 
     @property
     def room_s(self) -> float:
-        """Seconds in which new rounds may begin: the rest of the promised time, or what the minimum of rounds needs."""
+        """Seconds in which new rounds may begin: the rest of the promised time, or what the minimum of rounds needs.
+
+        From eight rounds on, a quarter of the promised time is kept for further traces. It is 0 once that is
+        over, and less once the block's timeout is over too.
+        """
         begun_s = self.begun_s or 0.0
         least_s = max(0, self.min_rounds - self.rounds) * self.round_s * (self.launch_slowdown or 1.0)
         promised_s = self.promised_s * (1.0 - (TRACES_SHARE if self.rounds >= LOOKS[0] else 0.0))
@@ -183,8 +187,8 @@ def format_about(seconds: float) -> str:
 def block_seconds_left(progress: BlockProgress, *, slowdown: float) -> float | None:
     """Estimate the seconds until a block's rounds and the sustained work after them are done.
 
-    None while that is unknown, and 0 if nothing is left. Rounds beyond the promised time are not counted. `slowdown` is
-    the ratio to the planned time that is assumed before the block's first round.
+    None while that is unknown, as during the sustained work, and 0 if nothing is left. Rounds beyond the promised time
+    are not counted. `slowdown` is the ratio to the planned time that is assumed before the block's first round.
     """
     missing = max(0.0, progress.expected_rounds - progress.rounds)
     if missing == 0:

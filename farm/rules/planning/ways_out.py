@@ -108,10 +108,11 @@ class WayOutFinder:
         self._ways: dict[tuple[str, str], WayOut | None] = {}
 
     def find(self, cell: ResolvedPoint, point: Point, request: Request) -> WayOut | None:
-        """Return the first change of the matrix that lets the refused point run, or the request to the owner of a node.
+        """Return the request to the owner of a node, or else the first change of the matrix that lets the point run.
 
-        A change to a point that is measured already does not count. None if no change helps, or once MAX_REASONS
-        different reasons were searched.
+        Owners are asked only where no node takes the cell. A matrix with `include` is not changed, and a change to a
+        point that is measured already does not count. None if nothing helps, or once MAX_REASONS different reasons were
+        searched.
         """
         assert cell.reason is not None
         key = (cell.reason.text, request.model.bundle_sha256)

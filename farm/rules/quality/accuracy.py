@@ -114,9 +114,9 @@ def compare_errors(old: Errors, new: Errors) -> Difference:
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
-    """Return the indices of the (cost, accuracy) points that no cheaper point equals or beats, cheapest first.
+    """Return the indices of the (cost, accuracy) points that no other equals or beats in accuracy at no higher cost.
 
-    Of equal points only the first stays.
+    They are sorted from the cheapest on. Of equal points only the first stays.
     """
     front: list[int] = []
     best_accuracy = -np.inf

@@ -67,7 +67,8 @@ def pack_samples(judged: Judged) -> str:
 def unpack_samples(report: AccuracyReport) -> Judged:
     """Unpack the `n` judged samples of a report: booleans, or float64 figures.
 
-    Raises SamplesProblem where the text is damaged, too long, or not of the kind and range of the report's metric.
+    Raises SamplesProblem without samples, where the text is damaged or too long, where a figure is not finite, and
+    where the kind of samples or the mean of figures cannot be that of the report's metric.
     """
     kind, _, packed = report.samples.partition(":")
     entry = METRICS.get(report.recipe.metric)

@@ -38,8 +38,8 @@ Refer = Callable[[Look], None]
 class Sides:
     """Candidate and reference: how both are run, and by which preset they are judged.
 
-    Without `refer` the reference is the CPU without optimisations. `check` is called before each look and may raise to
-    end the search.
+    Without `refer` the reference is the CPU without optimisations. The search, and not this class, calls `check` before
+    each of its steps; it may raise to end the search.
     """
 
     compare: Compare

@@ -21,7 +21,10 @@ _NO_TOLERANCE = 1e30
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """The limits that an output must keep. Shares and cosines are 0–1. `bound` is the tolerance as text."""
+    """The limits that an output must keep. Shares and cosines are 0–1.
+
+    `elementwise_bound` has `atol` and `rtol` as text, also where the cosine is judged in their place.
+    """
 
     name: str
     atol: float = 0.0
@@ -100,7 +103,8 @@ def presets_from_tolerances(tolerances: Mapping[str, Tolerance]) -> dict[str, Pr
 def preset_between(spec: CellSpec, other: CellSpec, uploaded: str = "") -> Preset:
     """Return the preset for comparing two cells with each other: the wider of those of both precisions.
 
-    It is LEVELS where their optimisation levels differ and neither is wider than FP32 or STEPS.
+    It is LEVELS where their optimisation levels differ and neither is wider than FP32 or STEPS. `uploaded` is as for
+    `preset_for`.
     """
     first, second = (preset_for(side.recipe.precision, uploaded) for side in (spec, other))
     wider = max(first, second, key=_WIDTH.index)
@@ -118,8 +122,9 @@ def judge(
     """Judge all outputs against the reference.
 
     `by_output` has the presets of outputs, by name, that replace `preset`. `missing` are outputs of the reference that
-    were not computed; a single one makes the verdict `fail`. The verdict is `not_measured` without a reference, and if
-    no output fails but one is NaN everywhere on both sides.
+    were not computed; a single one makes the verdict `fail`. Outputs without a reference are ignored. The verdict is
+    `not_measured` if all are, and if no output fails but one is NaN everywhere on both sides. The sentence is about the
+    first output at fault, and counts the others.
     """
     compared = [output for output in outputs if output.reference_shape is not None]
     if missing:
@@ -147,7 +152,10 @@ def judge(
 
 
 def preset_for_dtype(preset: Preset, dtype: str) -> Preset:
-    """Return the preset, or that of float16 or bfloat16 where an output of this type needs a wider one."""
+    """Return the preset, or that of float16 or bfloat16 where an output of this type needs a wider one.
+
+    A preset of given tolerances comes back unchanged.
+    """
     return max(preset, _TYPES.get(dtype, preset), key=_WIDTH.index) if preset in _WIDTH else preset
 
 

@@ -31,8 +31,8 @@ def advise(
     """Suggest what to try next, as sentences, the most important first.
 
     `options` are those of the recipe. `samples` is the number of calibration samples, None where it is not known.
-    `layers` are ordered from the lowest ratio. `instruction_sets` are those of a processor that measured the variant.
-    Empty without suggestions.
+    `layers` are ordered from the lowest ratio; those below 20 dB count. `instruction_sets` are those of a processor
+    that measured the variant. Empty without suggestions.
     """
     return [
         *_advise_by_samples(precision, options, samples),

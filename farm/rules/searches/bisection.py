@@ -115,7 +115,11 @@ class Bisection:
         return None if index is None else self._versions[index]
 
     def record(self, version: str, outcome: Outcome) -> None:
-        """Record the outcome of a probe. Raises SearchProblem where the last version, given as bad, is not bad."""
+        """Record the outcome of a probe.
+
+        Raises SearchProblem where the last version, given as bad, is not bad, and ValueError for a version that is not
+        between good and bad.
+        """
         index = self._versions.index(version)
         if index == len(self._versions) - 1 and outcome is not Outcome.BAD:
             word = "not slower than" if outcome is Outcome.GOOD else "could not be compared with"
@@ -127,7 +131,7 @@ class Bisection:
     def answer(self) -> Answer:
         """Return the earliest change from good to bad, by the outcomes so far.
 
-        The outcome of the last version must have been recorded.
+        Raises StopIteration until the outcome of the last version is recorded.
         """
         transitions = self._list_transitions()
         first = next(change for change in transitions if change.outcome is Outcome.BAD)

@@ -88,7 +88,7 @@ class BlockCosts:
     `cells` are those that are done, by digest. `is_busy` says that other programs took so much of the machine that
     elapsed times of several threads are meaningless; `pairs` then lack such cells, except for the goal `memory`.
     `deviation` is that of a round's log ratio, pooled over all pairs, with `freedom` degrees of freedom. If `freedom`
-    is 0, no pair was compared in two rounds.
+    is 0, no pair was compared in two rounds. `is_by_processor` says that a verdict rests on processor time.
     """
 
     goal: Goal
@@ -121,7 +121,7 @@ class BlockCosts:
         return any(pair.verdict_from == "processor" for pair in self.pairs.values())
 
     def find_cost(self, setting: str, *, relative_to: str) -> Cost | None:
-        """Return the cost of one setting relative to another; None where they were not compared."""
+        """Return the cost of one setting relative to another; None where no such cost is known."""
         if not {setting, relative_to} <= self.cells.keys():
             return None
         pair = comparison_between(self.pairs, self.cells[relative_to].id, self.cells[setting].id)
@@ -155,7 +155,7 @@ class BlockCosts:
     def find_short_block_excess(self, setting: str, *, relative_to: str) -> Cost | None:
         """Return the cost of a setting relative to another if a short block shows it to be above the margin, else None.
 
-        For memory the block has to show only that it is higher.
+        A single round shows nothing. For memory the block has to show only that it is higher.
         """
         cost = self.find_cost(setting, relative_to=relative_to)
         if cost is None or cost.rounds < 2:

@@ -28,7 +28,8 @@ def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple
     plan refused come first.
 
     Settings with the same cell are one contender, the first of them. All contenders run on the nodes of the first one;
-    settings that other nodes would measure are refused.
+    settings that other nodes would measure are refused. For the goal `processor-time` so are settings of several
+    threads or of another provider than the CPU.
     """
     values_of = {_make_key(point.positions): point.values for point in expand(space).points}
     arms = {_make_key(arm.positions): arm for block in plan.blocks for arm in block.arms}
@@ -96,8 +97,8 @@ def explain_no_race(contenders: Sequence[Contender], refused: Sequence[LeftSetti
 def compare_every_pair(block: PlannedBlock, *, rounds: int | None, left_s: float) -> PlannedBlock:
     """Return the block with at most `rounds` rounds and a comparison of every two arms, or none for a single round.
 
-    `rounds` is None for the final block, which has as many rounds as fit into the `left_s` seconds that remain, between
-    the block's own minimum and maximum.
+    The minimum of rounds is lowered to that limit. `rounds` is None for the final block, which has as many rounds as
+    fit into the `left_s` seconds that remain, between the block's own minimum and maximum.
     """
     max_rounds = rounds
     if max_rounds is None:

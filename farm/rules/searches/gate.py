@@ -40,7 +40,10 @@ class Checks:
     max_slowdown: float = 0.0
 
     def judge(self, document: Document, sides: Sequence[Runtime] | None) -> GateAnswer:
-        """Judge two runtimes of the document, the old one first; if `sides` is None, its two models."""
+        """Judge two runtimes of the document, the old one first; if `sides` is None, its two models.
+
+        Raises ValueError where there are not exactly two.
+        """
         old, new = sides or dict.fromkeys(str(cell.model) for cell in document.cells)
         return judge_gate(
             document,

@@ -45,6 +45,7 @@ class Limits:
     def find_broken(self, cell: Cell, *, is_busy: bool = False) -> Judgement | None:
         """Return the first budget that a short block shows to be broken, or None. A busy block does not judge times.
 
+        The order is memory, accuracy, outputs, p50, p99.
         Outputs that are wrong or untimed, or that another provider computed, count as a broken budget.
         """
         judgements = list(self._judge_single_launch(cell))
@@ -53,7 +54,7 @@ class Limits:
         return next((judgement for judgement in judgements if judgement.keeping == "broken"), None)
 
     def is_in_time(self, cell: Cell) -> bool:
-        """Whether a short block leaves no doubt that the cell keeps its budgets of time."""
+        """Whether a short block leaves no doubt that the cell keeps its budgets of time; True without such a budget."""
         return all(judgement.keeping == "kept" for judgement in self._judge_early_times(cell))
 
     def explain_unproven(self, cell: Cell) -> str:
@@ -67,9 +68,9 @@ class Limits:
     def judge_budgets(self, cell: Cell, *, is_busy: bool = False) -> list[Judgement]:
         """Judge every budget that the user gave, by a final block.
 
-        Times are judged by both ends of their interval, and stay open where the machine was busy. The accuracy of a
-        lower precision is judged even without a budget. Outputs have a judgement only where they are wrong or untimed,
-        or where another provider computed them.
+        Times are judged by both ends of their interval, the p99 by that of the p50, scaled; they stay open where the
+        machine was busy. The accuracy of a lower precision is judged even without a budget. Outputs have a judgement
+        only where they are wrong or untimed, or where another provider computed them.
         """
         times = self._judge_times(cell)
         if is_busy:

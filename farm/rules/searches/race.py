@@ -207,7 +207,10 @@ class Race(Search[Measured, Outcome]):
             self._drop_slower(block)
 
     def record_interrupted(self, document: Document) -> None:
-        """Record a block that was stopped. A block that compared nothing is ignored, unless it is the first one."""
+        """Record a block that was stopped, which stays the one that `next` returns.
+
+        A block that compared nothing is ignored, unless it is the first one.
+        """
         block = BlockCosts.from_document(document, self.goal)
         if block.freedom or (block.cells and not self.blocks):
             self.blocks.append(block)
@@ -261,7 +264,11 @@ class Race(Search[Measured, Outcome]):
     # what is known
 
     def answer(self) -> Outcome:
-        """Return the answer of the final block, or before it the best settings so far."""
+        """Return the answer of the final block, or before it the best settings so far.
+
+        Until then these are all measured settings that remain and whose accuracy is not in doubt, the leader first and
+        the others by rising estimates.
+        """
         proven, unproven = self._split_proven()
         reasons = {contender.digest: self._explain_unproven(contender) for contender in unproven}
         if self.is_final:

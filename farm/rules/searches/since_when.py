@@ -98,7 +98,8 @@ class SinceWhen(Search[Step, Answer]):
 def narrow(steps: Iterable[Step], *, good: str, bad: str) -> tuple[str, str]:
     """Narrow the range from a good to a bad release by the outcomes of steps; skipped releases are ignored.
 
-    Return the first two neighbours of which the older one is good and the newer one bad.
+    Return the first two neighbours of which the older one is good and the newer one bad. There may be none
+    where `good` is not older than `bad`, which raises StopIteration.
     """
     judged = {step["version"]: step["outcome"] for step in steps if step["outcome"] != Outcome.SKIPPED}
     judged |= {good: Outcome.GOOD, bad: Outcome.BAD}

@@ -79,7 +79,8 @@ class ChangePoint:
 class Line:
     """One cell over the releases of a distribution, in release order.
 
-    `reference` is the version that all ratios are to. `turns` are the changes between neighbouring releases.
+    `reference` is the version that all ratios are to. `turns` are the changes between neighbouring releases. Releases
+    without a ratio are no neighbours: those on both sides of them are compared.
     """
 
     series: str
@@ -106,7 +107,8 @@ class Line:
 class Sweep(Search[Measured, list[Line]]):
     """The search for a line per combination of the matrix's axis values.
 
-    `versions` are in release order. `is_one_block` says whether a matrix is measured in one block.
+    `versions` are in release order. `is_one_block` says whether a matrix is measured in one block. All blocks are
+    planned when the search is made, whatever is measured.
     """
 
     matrix: Matrix

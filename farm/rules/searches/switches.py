@@ -112,7 +112,8 @@ def plan_first_candidates(
 ) -> list[Candidate]:
     """Return the candidates of the first step: every lower optimisation level, the first names alone, others in groups.
 
-    They are `max_candidates` at most. `names` are optimizers as `rank_names` sorts them, and `level` is the one in use.
+    The next lower level comes first, and up to five names stand alone. There are `max_candidates` at most. `names` are
+    optimizers as `rank_names` sorts them, and `level` is the one in use.
     """
     levels = [*LEVELS]
     lower = levels[: levels.index(level)]
@@ -125,7 +126,7 @@ def plan_first_candidates(
 def plan_next_candidates(trials: Sequence[Trial], *, max_candidates: int = MAX_CANDIDATES) -> list[Candidate]:
     """Return the candidates of a later step: untried parts of the smallest group that undid about as much as the best.
 
-    Empty where no worthwhile group is left to split, or where a single optimizer undoes ENOUGH.
+    Empty where no worthwhile group is left to split, or where the best trial is a single optimizer that undoes ENOUGH.
     """
     best = find_best_trial(trials)
     if best is not None and best.candidate.kind == "optimizers" and best.candidate.is_final and best.undone >= ENOUGH:
@@ -146,8 +147,9 @@ def plan_next_candidates(trials: Sequence[Trial], *, max_candidates: int = MAX_C
 def plan_last_candidates(
     point: Point, trials: Sequence[Trial], *, done: Container[str], max_candidates: int = MAX_CANDIDATES
 ) -> list[Candidate]:
-    """Return the session settings, provider options and thread counts to try; empty if a trial undid ENOUGH.
+    """Return the session settings, provider options and thread counts to try; empty if the best trial undid ENOUGH.
 
+    Only settings that are on are tried, and as thread counts 1 and twice those of the point, if it sets them.
     `done` has the labels of candidates that were tried before, which are left out.
     """
     best = find_best_trial(trials)
@@ -188,7 +190,10 @@ def _without(names: Sequence[str], level: str) -> Candidate:
 def make_trial_matrix(
     matrix: Matrix, point: Point, *, old: Runtime, new: Runtime, candidates: Sequence[Candidate]
 ) -> Matrix:
-    """Return the matrix of one block: the point on both runtimes, and on the new one with each candidate."""
+    """Return the matrix of one block: the point on both runtimes, and on the new one with each candidate.
+
+    Raises KeyError for a candidate of threads or of a provider option if the point has no such axis.
+    """
     plain: dict[str, Value] = {"session": DEFAULT, "optimization": "all", **point.values}
     tried: dict[str, list[Value]] = {axis: [] for axis in dict.fromkeys(_AXIS.values()) if axis in plain}
     for number, candidate in enumerate(candidates, start=1):
@@ -238,7 +243,7 @@ def read_trials(document: Document, candidates: Sequence[Candidate], *, old: Run
     """Read the trials from the document of the block that `make_trial_matrix` declares.
 
     They are in the order of its comparisons. Candidates without a comparison are left out. Empty if the new runtime is
-    not slower than the old one.
+    not slower than the old one, or was not compared with it.
     """
     cells = {cell.id: cell for cell in document.cells if cell.twin_of is None}
     runtimes = {name: cell.runtime for name, cell in cells.items()}
@@ -291,7 +296,7 @@ def _key_of_cell(axis: str, cell: Cell, plain: Cell) -> tuple[str, str]:
 def find_best_trial(trials: Sequence[Trial]) -> Trial | None:
     """Return the work-around to offer: the least invasive trial of those that undo about as much as the best.
 
-    None if no trial is worthwhile.
+    These undo at least ENOUGH of what the best one does. None if no trial is worthwhile.
     """
     worthwhile = [trial for trial in trials if trial.is_worthwhile]
     if not worthwhile:

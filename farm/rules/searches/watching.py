@@ -100,13 +100,19 @@ class Watching(Confirmation[RoundAnswer]):
         return _with_infra(judgement, f"What {names} measured does not count: the node is under review.")
 
     def is_undecided(self, outcome: Measured) -> bool:
-        """Whether the last block leaves a finding undecided that more rounds may decide."""
+        """Whether the last block that was recorded leaves a finding undecided that more rounds may decide.
+
+        `outcome` itself is not looked at; its block must have been recorded.
+        """
         if len(self.judgements) == 1:
             return bool(self.judgements[0].undecided)
         return bool(watch_rounds.sort_by_confirmation(self.found or (), self.judgements[1]).undecided)
 
     def matrix_to_confirm(self, first: Measured) -> Matrix | None:
-        """Return the matrix of the noisy findings' cells, on the nodes where they were found; None without any."""
+        """Return the matrix of the noisy findings' cells, on the nodes where they were found; None without any.
+
+        It has verdicts on operators too, unless the matrix of the watch switches them off.
+        """
         noisy = [finding for finding in self.judgements[0].findings if finding.is_noisy]
         if not noisy:
             return None
@@ -119,7 +125,10 @@ class Watching(Confirmation[RoundAnswer]):
         return replace(matrix, operators=True if matrix.operators is None else matrix.operators)
 
     def answer(self) -> RoundAnswer:
-        """Return the result of the round by its first block and, where there is one, the fresh block."""
+        """Return the result of the round by its first block and, where there is one, the fresh block.
+
+        Raises IndexError before the first block is recorded.
+        """
         judgement, document, found = self.judgements[0], self.measured[0].document, self.found or ()
         if len(self.judgements) == 1:
             return RoundAnswer(judgement, found, document=document)
