@@ -31,7 +31,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """The points of a matrix in order, and how many were excluded."""
+    """The points of a matrix in order, and how many points of the product `exclude` took away."""
 
     points: tuple[Point, ...]
     excluded: int
@@ -40,8 +40,9 @@ class Expansion:
 def expand(matrix: Matrix) -> Expansion:
     """List every point of the matrix: those of the product, of which the last axis varies fastest, then the others.
 
-    The values of an `include` entry are added to each point of the product that agrees with its declared axes. An entry
-    that fits no point becomes a point of its own.
+    The values of an `include` entry are added to each remaining point of the product that agrees with its declared
+    axes; of two entries the later one counts. An entry that fits no such point becomes a point of its own, and so does
+    each entry where the matrix has no axes. A matrix with neither has one point, without values.
     """
     product = Product(matrix.axes)
     scale = _Scale(matrix, product)

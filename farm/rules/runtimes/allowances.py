@@ -47,8 +47,8 @@ def package_names(allowed: Collection[str]) -> frozenset[str]:
 def allowed_range(distribution: str, allowed: Collection[str], *, version: str = "") -> SpecifierSet | None:
     """Return the releases of ONNX Runtime that may stand beside a third-party plug-in; None where they are not known.
 
-    An allowance with a range decides, or else the table's entry of the plug-in. That entry does not count for a
-    `version` newer than the releases that it lists.
+    An allowance with a range decides (of several, the first in the order of text), or else the table's entry of the
+    plug-in. That entry does not count for a `version` newer than the releases that it lists.
     """
     for allowance in sorted(allowed):
         name, _, text = allowance.partition(_BESIDE)

@@ -94,7 +94,7 @@ class Engine:
         return self.launch_s
 
     def refusals(self, spec: CellSpec, model: ModelFacts, scenario: Launched, *, named: str) -> Iterator[Reason]:
-        """Yield the reasons why the cell cannot run on this engine, each with what to do.
+        """Yield the reasons why the cell cannot run on this engine, each with what to do; by default none.
 
         `named` is the cell's runtime as users write it.
         """

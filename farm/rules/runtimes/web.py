@@ -104,7 +104,7 @@ def is_unpinned(runtime: Runtime) -> bool:
 def mismatch_sentence(version: str, files: Mapping[str, str]) -> str | None:
     """Say which of these files (the sha256 of each by its name) is not the one that is pinned for the release.
 
-    None where all pinned files match, and for a release that is unpinned.
+    Only the first is named; one that is missing counts. None where all pinned files match, and for an unpinned release.
     """
     for name, pin in pins_of(version).items():
         if (actual := files.get(name, "none")) != pin:
