@@ -72,8 +72,8 @@ class Matrix(Settings):
 def parse(source: str | Mapping[str, object], *, allowed: Collection[str] = ()) -> Matrix:
     """Parse a matrix from a file's text (YAML or JSON) or from plain values.
 
-    `allowed`: names of packages beyond the known distributions that `runtime` may have. Raises MatrixProblem for what is
-    no mapping or an empty one, unknown or repeated keys, values that an axis does not take, an `exclude` entry that
+    `allowed`: names of packages beyond the known distributions that `runtime` may have. Raises MatrixProblem for what
+    is no mapping or an empty one, unknown or repeated keys, values that an axis does not take, an `exclude` entry that
     matches nothing, a number that an axis and a scenario both set, and more than MAX_CELLS points, as `count_points`
     counts them. `{"matrix": {}}` is valid: a matrix without axes.
     """

@@ -1,7 +1,7 @@
 """Reads the text of a matrix file, YAML or JSON, as plain values, with limits of size and without YAML's aliases.
 
-Of YAML, only `true`, `false`, `null` and whole numbers are read as such; everything else stays text, so that `1.20` is a
-version and not 1.2, and `no` is a word. JSON's numbers are numbers, with fractions too.
+Of YAML, only `true`, `false`, `null` and whole numbers are read as such; everything else stays text, so that `1.20` is
+a version and not 1.2, and `no` is a word. JSON's numbers are numbers, with fractions too.
 """
 
 import json

@@ -92,10 +92,10 @@ def read_page(
 ) -> dict[str, tuple[WheelFile, ...]]:
     """Return the wheels of a distribution that an index page lists, by the runtime's version.
 
-    A page is JSON where `media_type` has that word, and else HTML. Left out are files that are yanked, malformed, without
-    a sha256, of another package or at an address that may not be fetched, versions that no runtime may have, and files
-    beyond MAX_FILES of a version. Versions and files stand in the page's order. Raises IndexProblem where a JSON page
-    cannot be read or has no list of files.
+    A page is JSON where `media_type` has that word, and else HTML. Left out are files that are yanked, malformed,
+    without a sha256, of another package or at an address that may not be fetched, versions that no runtime may have,
+    and files beyond MAX_FILES of a version. Versions and files stand in the page's order. Raises IndexProblem where a
+    JSON page cannot be read or has no list of files.
     """
     entries = _read_json(body) if "json" in media_type else _read_html(body)
     by_version: dict[str, list[WheelFile]] = {}
