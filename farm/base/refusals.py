@@ -99,7 +99,8 @@ class Unprocessable(Refusal):
 
 
 class TooMany(Refusal):
-    """Too many requests came in a short time, or at once; the same request works after `retry_s` seconds."""
+    """Too many requests came in a short time, or at once; the same request works after `retry_s` seconds, which are
+    rounded up to at least 1 and are in the header Retry-After."""
 
     status = 429
     default_code = "too_many"
