@@ -66,7 +66,8 @@ class Admission:
     async def identify(self, scope: Scope, ask: Callable[..., Awaitable[Node | None]]) -> int:
         """Return the id of the node that sent the request, without a query where its secret is remembered.
 
-        Raises UnknownNodeError for a secret of no node, and TooMany for an address that sends too many of these.
+        Raises UnknownNodeError without a secret or for one of no node, and TooMany for an address that sends too many
+        such requests. The endpoint's own limit is not charged here.
         """
         secret = read_node_secret(scope)
         node_id = self.find_remembered(secret)
@@ -147,7 +148,8 @@ class Admission:
     def hold_place(self, endpoint: Endpoint, node: int) -> Iterator[None]:
         """Count a request as open, inside the `with`, among the node's requests that are answered in the same way.
 
-        Raises TooMany on entry where the node has as many open as MAX_OF_NODE allows.
+        Raises TooMany on entry where the node has as many open as MAX_OF_NODE allows, and KeyError for a long poll,
+        which has no such limit.
         """
         with self._count_open((node, endpoint.way), max_open=MAX_OF_NODE[endpoint.way]):
             yield
