@@ -97,7 +97,7 @@ class ForkServer:
     def send_order(self, order: Order | Reap, descriptors: Sequence[int] = ()) -> dict[str, float]:
         """Send one order with open descriptors and return the answer: `pid`, or the figures of a reaped child.
 
-        Raises ServerGoneError where the order is too long or the server does not answer.
+        Raises ServerGoneError where the order is too long or the server does not answer, which is then cut off.
         """
         message = json.dumps(order).encode()
         if len(message) > MAX_BYTES:
