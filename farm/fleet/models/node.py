@@ -240,7 +240,8 @@ class Node(models.Model):
     ) -> bool:
         """Change the health as HEALTH_ARROWS allows, with its reason, and log it as an event of this kind.
 
-        Return False, with nothing changed, where HEALTH_ARROWS does not allow it.
+        An empty reason clears the one before. Return False, with nothing changed or logged, where HEALTH_ARROWS does
+        not allow it.
         """
         changed = Node.objects.filter(pk=self.pk, health__in=HEALTH_ARROWS[health]).update(
             health=health, health_reason=reason
