@@ -1,7 +1,8 @@
 """Reads what an admin or a machine's owner allows beyond the known packages.
 
 An allowance is the name of a package. For a plug-in it may also be `NAME+onnxruntime>=1.29,<1.31`: the package is then
-installed only beside a release of ONNX Runtime in that range.
+installed only beside a release of ONNX Runtime in that range. In a range, prereleases count, and the newest release of
+one is the newest that the farm knows by itself.
 """
 
 import re

@@ -37,8 +37,8 @@ class Stamps:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Whether one release loads the model. One with `is_untried` does not count as loading it; another release that
-    nobody tried does where the newest one in the table loads it."""
+    """Whether one release loads the model. One with `is_untried` does not count as loading it; a release newer than the
+    table that nobody tried does where the newest one in the table loads it."""
 
     version: str
     # why it does not load; None where it does

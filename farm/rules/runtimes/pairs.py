@@ -1,7 +1,8 @@
 """Compares runtimes that consist of two packages, a plug-in and the ONNX Runtime beside it, and finds which changed.
 
 Such a pair is a runtime whose version names both packages: `0.2.0+onnxruntime.1.30.0`. Watches follow the releases of
-both. Between two pairs that differ in both packages, they change one package at a time, ONNX Runtime first.
+both. Between two pairs that differ in both packages, they change one package at a time, ONNX Runtime first. The newest
+pair has the newest release of each, those of the reference among them.
 """
 
 from collections.abc import Collection, Iterable

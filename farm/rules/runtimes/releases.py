@@ -1,4 +1,7 @@
-"""Finds which releases exist: those the farm knows by itself, and those that nodes or the package index added."""
+"""Finds which releases exist: those the farm knows by itself, and those that nodes or the package index added.
+
+The nearest release is the one whose number is closest, prereleases among them; of two as close, it is the newer one.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType

@@ -1,7 +1,8 @@
 """ONNX Runtime Web: the build of npm that runs models in browsers.
 
 It is a runtime like any other, but no node installs it: the farm fetches the package, keeps the files named here, and a
-browser that is a node loads them from the farm.
+browser that is a node loads them from the farm. Dated builds of npm count as releases (`is_release` looks at the form
+alone), but none of them is pinned.
 """
 
 import functools
