@@ -86,7 +86,8 @@ class Node(models.Model):
     """A machine that measures.
 
     `may_take_blocks` asks for an active health, and that the owner's settings allow work now. It may be true while the
-    node is offline. `all_tags` are those of its probe and of its owner, sorted.
+    node is offline. `all_tags` are those of its probe and of its owner, sorted. `all_queues` are its own and one for
+    each of these tags, whatever its health. `facts`, `settings` and `self_test` are read from JSON each time.
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="nodes")

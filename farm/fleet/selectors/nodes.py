@@ -1,6 +1,7 @@
 """Reads nodes, trials and lendings, for people, the gateway and planning.
 
-Nodes come in the order of their ids; events, trials and lendings come newest first.
+Nodes come in the order of their ids, retired ones too unless a docstring says otherwise; events, trials and lendings
+come newest first. Nodes without their logs also lack their self-tests (UNREAD); both are read when they are asked for.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
