@@ -84,8 +84,8 @@ class EmbeddedFarm:
         seconds with a text that names the step and its seconds so far. The farm's addresses are stored in its folder.
         Processes that were started stay up if this raises, until `stop`.
 
-        Raises NotPossibleError if there is no broker,
-        and ProcessEndedError if a process ends or takes too long; only the node may take any time.
+        Raises NotPossibleError if there is no broker, and ProcessEndedError if a process ends or takes too long; only
+        the node may take any time.
         """
         self._report = report
         self.start_broker()
