@@ -1,4 +1,7 @@
-"""Changes a node's health and settings, for its owner and for the farm itself."""
+"""Changes a node's health and settings, for its owner and for the farm itself.
+
+Each change is written to the node's log; those of its health are in the audit log too, with who made them.
+"""
 
 from django.db import transaction
 from django.db.models import F

@@ -1,6 +1,7 @@
 """Runs trials of a provider on a node that has not proven it: asked for, allowed by the owner, tried, stored.
 
-A node does one trial at a time: it installs the provider's packages and runs a small model in its sandbox.
+A node does one trial at a time: it installs the provider's packages and runs a small model in its sandbox. Each step
+is written to the node's log, and none to the audit log.
 """
 
 from datetime import timedelta
