@@ -117,7 +117,7 @@ def withdraw_invitation(*, team: Team, name: str, by: User) -> None:
 
 
 def choose_team(*, team: Team, by: User) -> None:
-    """Make a team one that `by` has chosen to write in; a second call changes nothing.
+    """Make a team one that `by` has chosen to write in, which the audit log says; a second call changes nothing.
 
     A person's only chosen team is their default, where uploads and runs that name no team go. With several chosen
     teams they have no default. Raises NotAllowed unless `by` is a member of the team with a role that may write.

@@ -1,4 +1,8 @@
-"""Creates, changes and closes accounts, teams, tokens, sign-in links and share links."""
+"""Creates, changes and closes accounts, teams, tokens, sign-in links and share links.
+
+Each change is written to the audit log, but not those of `create_user`, `note_token_use` and `make_sign_in_link`, of
+which only emergency links are. A call that changes nothing, and `create_owner` for an owner who exists, write nothing.
+"""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -118,7 +122,7 @@ def create_team(*, name: str, by: User) -> Team:
 
 
 def set_queue_settings(*, team: Team, by: User, **changes: object) -> Team:
-    """Change the queue settings that are given, and leave the others. The audit log says so, also where all stay.
+    """Change the queue settings that are given, and leave the others. The audit log has them, also where all stay.
 
     `puts_people_first`: runs that people asked for come first on the team's nodes. `daily_minutes`: how many node
     minutes may be measured for the team a day, None for no limit. Raises NotAllowed unless `by` manages the team,
