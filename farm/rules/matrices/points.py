@@ -142,9 +142,8 @@ def narrow_matrix(
     """Build a matrix with only the values that the points at these positions have, and with these runtimes.
 
     Because axes are multiplied, the result may have more points than were asked for. `include` entries are dropped, and
-    so are axes that one of the points lacks. An `exclude` entry stays where all of its values do and it names
-    no runtime, nor hardware where that is given. Raises LookupError
-    where the matrix has no point at one of the positions.
+    so are axes that one of the points lacks. An `exclude` entry stays where all of its values do and it names no
+    runtime, nor hardware where that is given. Raises LookupError where the matrix has no point at one of the positions.
     """
     points = [point_at(matrix, places) for places in positions]
     axes: dict[str, tuple[Value, ...]] = {}

@@ -51,7 +51,7 @@ _WISH = {
 
 
 def read_fraction(written: object) -> float | None:
-    """Read a change, written `3%` or 0.03, as a fraction; None where nothing is written.
+    """Read a change, written `3%` or 0.03 (a number or text), as a fraction; None where nothing is written.
 
     Raises MatrixProblem for other text, and for a fraction below MIN_WISH or of 1 and more.
     """
