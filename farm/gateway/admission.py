@@ -51,7 +51,9 @@ class UnknownNodeError(Refusal):
 class Admission:
     """The rate limits and known secrets of one gateway process. Use it in the event loop alone.
 
-    The parameter `ask` calls a function, with arguments, in a thread that may query the database.
+    The parameter `ask` calls a function, with arguments, in a thread that may query the database. `find_remembered` is
+    the id of a secret's node, None unless it was valid within KNOWN_S. `charge_bytes` charges a request for each
+    BYTES_A_TOKEN of a body, even where the bucket is empty.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
