@@ -63,7 +63,9 @@ def record_hello(*, node: Node, hello: Hello, host: str = "", understands: froze
 def make_welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Welcome:
     """Make the farm's answer to a node: its health, its queues, its owner's settings and a sentence for its terminal.
 
-    A node of an unsupported contract version gets no queues.
+    The sentence is that of a pause by the owner's settings, or else the reason of its health, or else what its health
+    means; empty for an active node without either. A node of an unsupported contract version gets no queues, and is
+    told so.
     """
     if not version.is_supported(contract_version):
         sentence = (
