@@ -1,4 +1,7 @@
-"""Finds which level of confinement works on this machine, by trying to break out of each."""
+"""Finds which level of confinement works on this machine, by trying to break out of each.
+
+`explain_level_failure` remembers for this process what `find_weakness` says: None where the level works.
+"""
 
 import functools
 import os

@@ -135,7 +135,8 @@ class Servers:
         atexit.register(self.close)
 
     def get_or_start(self, modules: Sequence[str], *, env: Mapping[str, str]) -> ForkServer:
-        """Return the running server that has imported these modules; where there is none, start one with `env`."""
+        """Return the running server that has imported these modules, whatever its environment; where there is none,
+        start one with `env`."""
         with self._lock:
             # by process id: a forked process must not use the sockets of its parent
             key = (os.getpid(), tuple(modules))
