@@ -1,6 +1,7 @@
 """Changes a node's health and settings, for its owner and for the farm itself.
 
-Each change is written to the node's log; those of its health are in the audit log too, with who made them.
+Changes of health and of settings are written to the node's log; those of health are in the audit log too, with the
+person who made them, if one did.
 """
 
 from django.db import transaction
