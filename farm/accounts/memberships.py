@@ -43,10 +43,13 @@ class Invited(NamedTuple):
 def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> Invited:
     """Create an account in the team for a new person, or an invitation for a person who has an account.
 
-    An open invitation with the same role is returned as it is; one with another role is replaced. For an administrator
-    of the installation this also opens a closed account again; a member of the team then keeps their old role.
+    The name of an account counts in any case. A new person is a member at once. An open invitation with the same role
+    is returned as it is; one with another role is replaced. For an administrator of the installation this also opens a
+    closed account again; a member of the team then keeps their old role. All but an unchanged invitation is in the
+    audit log, and nobody is mailed.
     Raises Missing for a team that `by` does not see, NotAllowed unless `by` manages it, Invalid for a wrong name or
-    role, Conflict for a closed account, a full team, a member, or where accounts come from the identity provider alone.
+    role, Conflict for a closed account, a full team, a member, or a new name where accounts come from the identity
+    provider alone.
     """
     _check_may_manage(team, by)
     _check_role(role)
@@ -67,10 +70,10 @@ def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> Invit
 
 
 def accept_invitation(*, invitation: Invitation, by: User) -> Membership:
-    """Accept an invitation (open → accepted) and make `by` a member of the team.
+    """Accept an invitation (open → accepted) and make `by` a member of the team, in its role. The audit log says so.
 
-    Raises Missing for an invitation of another person, Conflict where it is not open any more, where they are a member
-    already, or where the team is full.
+    Raises Missing for an invitation of another person or to a removed team, Conflict where it cannot be answered any
+    more, where they are a member already, or where the team is full; the invitation then stays as it is.
     """
     with transaction.atomic():
         team = Team.objects.select_for_update().filter(pk=invitation.team_id).first()
@@ -86,9 +89,9 @@ def accept_invitation(*, invitation: Invitation, by: User) -> Membership:
 
 
 def decline_invitation(*, invitation: Invitation, by: User) -> None:
-    """Decline an invitation (open → declined).
+    """Decline an invitation (open → declined). The audit log says so.
 
-    Raises Missing for an invitation of another person, Conflict where it is not open any more.
+    Raises Missing for an invitation of another person, Conflict where it cannot be answered any more.
     """
     with transaction.atomic():
         # every change of an invitation locks its team first, which prevents deadlocks
@@ -97,9 +100,10 @@ def decline_invitation(*, invitation: Invitation, by: User) -> None:
 
 
 def withdraw_invitation(*, team: Team, name: str, by: User) -> None:
-    """Withdraw a person's open invitation (open → withdrawn).
+    """Withdraw a person's open invitation (open → withdrawn), also one that has expired. The audit log says so.
 
-    Raises NotAllowed unless `by` manages the team, Missing where there is none.
+    `name` is the exact user name. Raises NotAllowed unless `by` manages the team, Missing where there is no such
+    invitation or `by` does not see the team.
     """
     _check_may_manage(team, by)
     with transaction.atomic():
@@ -113,7 +117,7 @@ def withdraw_invitation(*, team: Team, name: str, by: User) -> None:
 
 
 def choose_team(*, team: Team, by: User) -> None:
-    """Make a team one that `by` has chosen to write in; a second call changes nothing.
+    """Make a team one that `by` has chosen to write in, which the audit log says; a second call changes nothing.
 
     A person's only chosen team is their default, where uploads and runs that name no team go. With several chosen
     teams they have no default. Raises NotAllowed unless `by` is a member of the team with a role that may write.
@@ -128,10 +132,10 @@ def choose_team(*, team: Team, by: User) -> None:
 
 
 def set_role(*, team: Team, user: User, role: str, by: User) -> Membership:
-    """Change a member's role, and return their membership.
+    """Change a member's role, and return their membership. The audit log says so, also where the role is the same.
 
-    Raises NotAllowed unless `by` manages the team, Invalid for a wrong role, Missing for a person who is not a member,
-    Conflict for the last admin.
+    Raises NotAllowed unless `by` manages the team, Invalid for a wrong role, Missing for a person who is not a member
+    or a team that `by` does not see, Conflict for the last admin.
     """
     _check_may_manage(team, by)
     _check_role(role)
@@ -145,10 +149,10 @@ def set_role(*, team: Team, user: User, role: str, by: User) -> Membership:
 
 
 def remove_member(*, team: Team, user: User, by: User) -> None:
-    """Remove a person from a team; anybody may leave.
+    """Remove a person from a team; anybody may leave. The audit log says so.
 
-    Raises NotAllowed unless `by` manages the team or leaves it, Missing for a person who is not a member, Conflict for
-    the last admin.
+    Raises NotAllowed unless `by` manages the team or leaves it, Missing for a person who is not a member or a team that
+    `by` does not see, Conflict for the last admin.
     """
     if user != by:
         _check_may_manage(team, by)

@@ -1,7 +1,8 @@
 """Queries of people, teams and tokens. Everything a person sees goes through `visible_to`.
 
-Teams and invitations come in the order of their ids, unless a docstring says otherwise; members by user name; tokens,
-share links and events of the audit log newest first.
+Teams and invitations come in the order of their ids, unless a docstring says otherwise; members by user name; rules of
+groups by group; tokens, share links and events of the audit log newest first. People are counted where their account is
+open. A token that is revoked, expired or dormant, or of a closed account, is not valid.
 """
 
 from django.conf import settings

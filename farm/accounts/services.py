@@ -1,4 +1,8 @@
-"""Creates, changes and closes accounts, teams, tokens, sign-in links and share links."""
+"""Creates, changes and closes accounts, teams, tokens, sign-in links and share links.
+
+Each change is written to the audit log, but not those of `create_user`, `note_token_use` and `make_sign_in_link`, of
+which only emergency links are. A call that changes nothing, and `create_owner` for an owner who exists, write nothing.
+"""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -118,7 +122,7 @@ def create_team(*, name: str, by: User) -> Team:
 
 
 def set_queue_settings(*, team: Team, by: User, **changes: object) -> Team:
-    """Change the queue settings that are given, and leave the others.
+    """Change the queue settings that are given, and leave the others. The audit log has them, also where all stay.
 
     `puts_people_first`: runs that people asked for come first on the team's nodes. `daily_minutes`: how many node
     minutes may be measured for the team a day, None for no limit. Raises NotAllowed unless `by` manages the team,
@@ -147,7 +151,8 @@ def issue_token(
 ) -> tuple[Token, str]:
     """Create a token that is valid for `life`, and return it with its secret, which is not stored.
 
-    `team` is the name of the team that a token with the scope `gate` is for, the user's default team where it is empty.
+    The audit log says so. `name` is cut to 100 characters. `team` is the name of the team that a token with the scope
+    `gate` is for, the user's default team where it is empty.
     Raises Invalid for unknown scopes or none, for `gate` with other scopes, for a team without `gate`, or for a life of
     less than a day or more than a year, and what `team_to_write` raises.
     """

@@ -67,8 +67,9 @@ def parse_stored_member(member: str) -> StoredFile | None:
 class ArchiveWriter:
     """Writes a backup: `with ArchiveWriter(path) as archive: archive.add(…)`. Only the owner may read the file.
 
-    The file gets its name once it is whole. Entering raises BackupError where it exists already, and leaving where it
-    cannot be written.
+    The file gets its name once it is whole; after an exception inside the `with` there is none. Entering raises
+    BackupError where it exists already or cannot be made, and leaving where it cannot be written: any OSError inside
+    becomes one.
     """
 
     def __init__(self, path: Path) -> None:
@@ -160,7 +161,7 @@ class ArchiveReader:
         return ((member, source) for member, source in self._walk_members() if member not in SMALL)
 
     def list_left_out(self) -> list[str]:
-        """List the members, `store/…`, that are missing from the backup or were damaged when it was taken.
+        """List the members, `store/…`, that are missing from the backup, then those damaged when it was taken.
 
         It is empty before `check` has read the file.
         """

@@ -23,7 +23,7 @@ from farm.registry.models import Blob, WebRuntime
 
 @dataclass
 class BackupResult:
-    """The content of a backup: how many rows and files, and the size of the backup in bytes."""
+    """The content of a backup: how many rows and files (damaged ones too), and the size of the backup in bytes."""
 
     rows: int = 0
     files: int = 0
@@ -36,9 +36,10 @@ class BackupResult:
 def make_backup(path: Path, *, node_identity: Path | None = None) -> BackupResult:
     """Write the database as it is at one moment, and every file that it names, to `path`; log it in the audit log.
 
-    Files that are missing from the store, or damaged there, are no error: the result names them. `node_identity` is the
-    identity file of the node on the farm's machine; it is added if it exists. Raises BackupError where the database is
-    not migrated, the file exists or cannot be written, or the store does not answer.
+    Files that are missing from the store, or damaged there, are no error: the result names them, and damaged ones are
+    in the backup as they are. The secret key is in it too. `node_identity` is the identity file of the node on the
+    farm's machine; it is added if it exists. Raises BackupError where the database is not migrated, the file exists or
+    cannot be written, or the store does not answer.
     """
     result = BackupResult()
     with ArchiveWriter(path) as writing:

@@ -50,7 +50,10 @@ def read_in_snapshot() -> Iterator[None]:
 
 
 def applied_migrations() -> Migrations:
-    """List the migrations that the database has, sorted. Raises BackupError where one of this release is missing."""
+    """List the migrations of this release that the database has, sorted by app and name.
+
+    Raises BackupError where the last one of an app is missing.
+    """
     loader = MigrationLoader(connection)
     waiting = [node for node in loader.graph.leaf_nodes() if node not in loader.applied_migrations]
     if waiting:
@@ -75,7 +78,8 @@ def check_database_is_empty() -> None:
 
 
 def check_migrations_are_known(migrations: Iterable[tuple[str, str]]) -> None:
-    """Raises BackupError where this code lacks a migration of the backup, or the database has one that it lacks."""
+    """Raises BackupError where this code lacks a migration of the backup, the database has one that the backup lacks,
+    or the backup was taken before 25 November 2026."""
     loader = MigrationLoader(connection)
     named = set(migrations)
     if OUTDATED in named:
@@ -98,7 +102,8 @@ def check_migrations_are_known(migrations: Iterable[tuple[str, str]]) -> None:
 
 
 def migrate_to(migrations: Iterable[tuple[str, str]]) -> dict[str, type[Model]]:
-    """Make the tables as these migrations leave them; return the models of that state by label ("app.model").
+    """Make the tables as these migrations leave them; return the models of that state by label ("app.model", in lower
+    case). The table of linked accounts is made in any case.
 
     Rows of linked accounts in backups from before 26 November 2026 have today's model under their old label.
     """

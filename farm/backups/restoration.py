@@ -42,12 +42,15 @@ class RestorePaths:
 
 
 def restore_backup(path: Path, *, paths: RestorePaths) -> RestoreResult:
-    """Read the whole backup once to check it, then restore tables, rows and files, and last the secret key.
+    """Read the whole backup once to check it, then restore tables, rows and files, and last the secret key and the
+    identity of the farm's own node.
 
-    A backup of an earlier release is migrated to this one at the end.
+    Files that were damaged when the backup was taken are not restored. A backup of an earlier release is migrated to
+    this one at the end.
 
-    Raises BackupError for a damaged or unknown backup, a farm that is not empty, a key or a node that contradicts the
-    backup's, too little space, and rows that the database refuses; the database is then left without rows.
+    Raises BackupError for a damaged or unknown backup, a farm that is not empty, a key that the environment sets and
+    that differs, a node's identity that is there already, too little space, and rows that the database refuses. The
+    database is then left without rows of the backup; tables and files that were written before stay.
     """
     reading = ArchiveReader(path)
     reading.check()

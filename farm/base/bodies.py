@@ -148,7 +148,8 @@ async def spool_body(
 async def drain_body(scope: Scope, receive: Receive) -> None:
     """Read and throw away a refused body, up to DRAINED_BYTES or DRAINED_S seconds.
 
-    Most clients read no answer before they have sent everything.
+    Most clients read no answer before they have sent everything. Nothing is read where the client asked by `Expect`
+    whether to send its body.
     """
     if read_header(scope, b"expect"):
         return  # the client has sent nothing yet: it waits for "100 Continue"

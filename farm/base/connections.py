@@ -82,7 +82,8 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Begin the request whose headers are whole.
 
-        Raises RefusedError for any that asks to upgrade, and where the answer to the one before is not sent yet.
+        Raises RefusedError for any that asks to upgrade, and where the answer to the one before is not sent yet; then
+        the connection is cut.
         """
         self._is_in_headers, self._bytes_outside_body = False, 0
         self._pieces = self._body_bytes = 0

@@ -1,4 +1,7 @@
-"""Turns exceptions into JSON answers {"detail": a sentence, "code": …, "hint": …}, never a stack trace."""
+"""Turns exceptions into JSON answers {"detail": a sentence, "code": …, "hint": …}, never a stack trace.
+
+The log has what the answers hide: failures of the database, values that it refused, and unexpected errors.
+"""
 
 import logging
 from collections.abc import Callable, Mapping

@@ -16,7 +16,7 @@ Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class Forwarded:
-    """ASGI middleware that takes the client's address and the scheme from the headers of a trusted proxy.
+    """ASGI middleware that takes the address and scheme of HTTP requests from the headers of a trusted proxy.
 
     `trusted` lists the addresses or networks of trusted proxies, separated by commas, or is *; None takes it from the
     environment variable FORWARDED_ALLOW_IPS, by default 127.0.0.1. A client on a Unix socket is always trusted. Raises

@@ -24,7 +24,10 @@ class Rate:
 
 
 class Buckets:
-    """Token buckets of many senders, all with the same rate; safe to use from several threads."""
+    """Token buckets of many senders, all with the same rate; safe to use from several threads.
+
+    Their length is the number of senders that are remembered. A sender that is forgotten has a full bucket again.
+    """
 
     def __init__(
         self, rate: Rate, *, max_buckets: int = MAX_BUCKETS, clock: Callable[[], float] = time.monotonic

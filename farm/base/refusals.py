@@ -13,7 +13,8 @@ Refusal
 ├── Away           503  a service that the farm works with does not answer
 └── NoSpace        507  the farm's own disk is full
 
-Each has a sentence for people, a code for programs and, if possible, a hint on what to do.
+Each has a sentence for people, a code for programs and, if possible, a hint on what to do. TooMany rounds its seconds
+up, to 1 at least, and sends them in the header Retry-After.
 """
 
 import math

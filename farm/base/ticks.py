@@ -30,7 +30,7 @@ def tick(name: str, *, stuck_after_s: float = STUCK_AFTER_S) -> Callable[[Callab
     """Decorate a function as the tick of that name: a call does nothing while another one runs in this process.
 
     Sends `tick_ended` after it has returned, but not where it raises. A call that has run for `stuck_after_s` seconds
-    counts as hung, and no longer keeps others from running.
+    counts as hung, which the log says, and no longer keeps others from running.
     """
 
     def decorate(work: Callable[[], None]) -> Callable[[], None]:

@@ -21,7 +21,11 @@ class Compression(AnswerMiddleware):
         self._gzip = GZipMiddleware(lambda request: None)  # type: ignore[arg-type]
 
     def change_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """Compress a response with status 200 and one of COMPRESSED_TYPES; return any other unchanged."""
+        """Compress a response with status 200 and one of COMPRESSED_TYPES, if the browser accepts gzip.
+
+        Any other is returned as it is, and so is one that is very short or encoded already. `Vary` names
+        Accept-Encoding where a browser's gzip decides.
+        """
         media_type = response.headers.get("Content-Type", "").partition(";")[0]
         if media_type not in COMPRESSED_TYPES or response.status_code != 200:
             return response

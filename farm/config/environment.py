@@ -26,7 +26,10 @@ ADDRESSES_FILE = "addresses.json"
 
 
 class Environment(BaseSettings):
-    """All settings of a farm. The defaults are those of the embedded farm: SQLite, a bundled broker and local files."""
+    """All settings of a farm. The defaults are those of the embedded farm: SQLite, a bundled broker and local files.
+
+    `public_host` is that of the public address, or 127.0.0.1 where it names none; `broker` is the broker's address.
+    """
 
     model_config = SettingsConfigDict(env_prefix="ONNXFARM_", extra="ignore")
 

@@ -128,8 +128,8 @@ NAMES = (MIGRATE, BROKER.name, *(process.name for process in RUNNING))
 def main() -> None:
     """Replace this process by the one named on the command line, one of NAMES.
 
-    `migrate` also runs collectstatic. Exits with 2 for another name or a wrong number in the environment, and with 3 if
-    the farm's folder cannot be written.
+    The farm's folder is made first. `migrate` also runs collectstatic; CalledProcessError is raised if it fails. Exits
+    with 2 for another name or a wrong number in the environment, and with 3 if the farm's folder cannot be written.
     """
     name = " ".join(sys.argv[1:])
     if name not in NAMES:

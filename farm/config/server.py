@@ -42,7 +42,10 @@ class Loop(uvloop.Loop):
 
 
 def main() -> None:
-    """Serve until SIGTERM or SIGINT. Open requests then get `--stop-within` seconds to end."""
+    """Serve until SIGTERM or SIGINT. Open requests then get `--stop-within` seconds to end.
+
+    The limit of open files is raised as far as the system allows; the log warns if that is below MIN_OPEN_FILES.
+    """
     parser = argparse.ArgumentParser(prog="python -m farm.config.server")
     parser.add_argument("kind", choices=APPLICATIONS)
     parser.add_argument("--host", default=HOST)

@@ -64,7 +64,10 @@ def make_wheel_link() -> str:
 
 
 def explain_unreachable_address() -> str:
-    """Say why other machines cannot reach this farm, and what to set; empty where they can."""
+    """Say why other machines cannot reach this farm, and what to set; empty where they may.
+
+    It looks only at whether the public or the gateway's address is one of this machine; the first of them is named.
+    """
     names = (("ONNXFARM_PUBLIC_URL", settings.PUBLIC_URL), ("ONNXFARM_GATEWAY_URL", settings.GATEWAY_URL))
     for name, url in names:
         if problem := explain_local_address(url):

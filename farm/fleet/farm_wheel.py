@@ -63,7 +63,8 @@ def find_checkout(code: Path = ROOT) -> Path | None:
 
 
 def build_wheel(checkout: Path) -> Wheel:
-    """Build the wheel of a checkout, with the packages and metadata of its pyproject.toml."""
+    """Build the wheel of a checkout, with the packages and metadata of its pyproject.toml, and only the files of
+    PACKAGED."""
     declared = tomllib.loads((checkout / "pyproject.toml").read_text())
     project, packages = declared["project"], declared["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     paths = (path for package in packages for path in (checkout / package).rglob("*") if path.is_file())

@@ -51,7 +51,9 @@ class UnknownNodeError(Refusal):
 class Admission:
     """The rate limits and known secrets of one gateway process. Use it in the event loop alone.
 
-    The parameter `ask` calls a function, with arguments, in a thread that may query the database.
+    The parameter `ask` calls a function, with arguments, in a thread that may query the database. `find_remembered` is
+    the id of a secret's node, None unless it was valid within KNOWN_S. `charge_bytes` charges a request for each
+    BYTES_A_TOKEN of a body, even where the bucket is empty.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -66,7 +68,8 @@ class Admission:
     async def identify(self, scope: Scope, ask: Callable[..., Awaitable[Node | None]]) -> int:
         """Return the id of the node that sent the request, without a query where its secret is remembered.
 
-        Raises UnknownNodeError for a secret of no node, and TooMany for an address that sends too many of these.
+        Raises UnknownNodeError without a secret or for one of no node, and TooMany for an address that sends too many
+        such requests. The endpoint's own limit is not charged here.
         """
         secret = read_node_secret(scope)
         node_id = self.find_remembered(secret)
@@ -147,7 +150,8 @@ class Admission:
     def hold_place(self, endpoint: Endpoint, node: int) -> Iterator[None]:
         """Count a request as open, inside the `with`, among the node's requests that are answered in the same way.
 
-        Raises TooMany on entry where the node has as many open as MAX_OF_NODE allows.
+        Raises TooMany on entry where the node has as many open as MAX_OF_NODE allows, and KeyError for a long poll,
+        which has no such limit.
         """
         with self._count_open((node, endpoint.way), max_open=MAX_OF_NODE[endpoint.way]):
             yield

@@ -85,7 +85,10 @@ def runtime_file(request: HttpRequest, sha256: str) -> StoredFile:
 
 
 def load_page_file(name: str) -> tuple[bytes, str, dict[str, str]]:
-    """Return a file of the page: its bytes, its content type, and its headers. Raises Missing for any other name."""
+    """Return a file of the page: its bytes, its content type, and its headers. Raises Missing for any other name.
+
+    `frame.html` and `contract.js` are made here; all others are files of TAB, read anew each time.
+    """
     if name == "frame.html":
         script = (TAB / "frame.js").read_text(encoding="utf-8")
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

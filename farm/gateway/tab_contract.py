@@ -23,7 +23,10 @@ FAILED = (CellStatus.FAILED, CellStatus.CRASHED, CellStatus.TIMEOUT)
 
 @functools.cache
 def render_contract_module() -> str:
-    """Return the text of contract.js: constants, and a TypeScript typedef for each message."""
+    """Return the text of contract.js: constants, and a TypeScript typedef for each message and each part of one.
+
+    It is made once in each process.
+    """
     lines = [f"export const {name} = {json.dumps(value)};" for name, value in _constants().items()]
     failing = sorted(code for code in ReasonCode if Reason(code=code, text="x").status in FAILED)
     return "\n".join(

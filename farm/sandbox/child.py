@@ -49,8 +49,8 @@ def run_function(
     The reply of the returned ending is the function's result as JSON. An exception in the function ends the child with
     exit code 1, and its traceback is on stderr. `preloaded` names modules that a fork server keeps imported, for
     functions that are called often; for `module:function` the server also calls that function before its first fork.
-    Without `preloaded`, and at other levels than Landlock, each child is a fresh interpreter. Raises SandboxError where
-    the child cannot be started or confined.
+    Without `preloaded`, at other levels than Landlock, and where the server is gone, the child is a fresh interpreter.
+    Raises SandboxError where the child cannot be started or confined.
     """
     ours = (_PACKAGE, *interpreters.list_interpreter_paths(Path(sys.executable)))
     allowed = replace(policy, read_only=(*policy.read_only, *ours), listed=(*policy.listed, _PACKAGE.parent))

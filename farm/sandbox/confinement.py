@@ -1,4 +1,7 @@
-"""Finds which level of confinement works on this machine, by trying to break out of each."""
+"""Finds which level of confinement works on this machine, by trying to break out of each.
+
+`explain_level_failure` remembers for this process what `find_weakness` says: None where the level works.
+"""
 
 import functools
 import os
@@ -48,7 +51,7 @@ def explain_level_failure(level: Level) -> str | None:
 
 
 def explain_missing_sandbox() -> str:
-    """Say to an operator why no level works on this machine, and what to do about it."""
+    """Say to an operator why no level works on this machine, and what to do about it; only for where none does."""
     reasons = "; ".join(f"{level}: {str(explain_level_failure(level)).rstrip('.')}" for level in _BY_PREFERENCE)
     return (
         f"No sandbox holds on this machine ({reasons}). Use Linux 5.13 or newer with Landlock, or install bubblewrap "

@@ -51,7 +51,8 @@ class Ending:
     def describe(self) -> str:
         """Say in one sentence how and after how many seconds the child ended.
 
-        The sentence names the limit that ended it, or quotes the last line of stderr.
+        The sentence names the limit that ended it. For an exit code or a signal it quotes the last line of stderr, up
+        to 300 characters.
         """
         after = f"after {self.wall_s:.1f} s"
         words = {

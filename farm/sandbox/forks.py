@@ -97,7 +97,7 @@ class ForkServer:
     def send_order(self, order: Order | Reap, descriptors: Sequence[int] = ()) -> dict[str, float]:
         """Send one order with open descriptors and return the answer: `pid`, or the figures of a reaped child.
 
-        Raises ServerGoneError where the order is too long or the server does not answer.
+        Raises ServerGoneError where the order is too long or the server does not answer, which is then cut off.
         """
         message = json.dumps(order).encode()
         if len(message) > MAX_BYTES:
@@ -135,7 +135,8 @@ class Servers:
         atexit.register(self.close)
 
     def get_or_start(self, modules: Sequence[str], *, env: Mapping[str, str]) -> ForkServer:
-        """Return the running server that has imported these modules; where there is none, start one with `env`."""
+        """Return the running server that has imported these modules, whatever its environment; where there is none,
+        start one with `env`."""
         with self._lock:
             # by process id: a forked process must not use the sockets of its parent
             key = (os.getpid(), tuple(modules))

@@ -41,7 +41,7 @@ def format_launcher_orders(policy: Policy, level: Level, *, starter: int) -> str
     """Format the policy as the launcher's orders, a line for each path, limit and filter.
 
     `starter` is the id of the process that will be the launcher's parent. Raises SandboxError where a path has a line
-    break, a folder to write in is a link, or no seccomp filter can be made.
+    break or NUL, a folder to write in is a link, or no seccomp filter can be made (with level none, none is needed).
     """
     lines = [f"{kind} {_resolve_path(path)}" for kind, path in _list_paths(policy)]
     lines += [f"limit {name} {value}" for name, value in _list_limits(policy)]

@@ -110,7 +110,7 @@ def _drop_capabilities() -> None:
 def drop_capabilities() -> None:
     """Give up this process's own capabilities, for a child that never calls exec (`confine` acts from exec on).
 
-    Raises OSError where the kernel refuses.
+    It keeps the one to ignore file modes, if it has it. Raises OSError where the kernel refuses.
     """
     header, held = _CapabilityHeader(0x20080522, 0), (_CapabilitySet * 2)()
     if _libc.capget(ctypes.byref(header), held) != 0:
@@ -237,7 +237,7 @@ def confine(orders: Orders) -> None:
 
 
 def main() -> None:
-    """Confine this process as the orders say, then become the command.
+    """Confine this process as the orders say, then become the command. On other systems than Linux nothing is confined.
 
     Exits with 125 where it cannot be confined and with 127 where the command cannot be started.
     """

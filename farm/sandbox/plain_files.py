@@ -26,7 +26,10 @@ class NotPlainFileError(SandboxError):
 
 
 def check_plain_files(folder: Path, *, max_entries: int = MAX_ENTRIES) -> None:
-    """Check that the folder holds nothing but plain files and folders, and not too many. Raises NotPlainFileError."""
+    """Check that the folder holds nothing but plain files and folders, at any depth, and at most `max_entries`.
+
+    Raises NotPlainFileError otherwise. A folder that does not exist passes.
+    """
     count = 0
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):

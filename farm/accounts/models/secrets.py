@@ -44,7 +44,7 @@ class Token(models.Model):
         """Whether the person last signed in through the identity provider more than `token_days` ago.
 
         The token is refused until they sign in again, so that tokens of people who have left stop working. False for a
-        person who has never signed in that way.
+        person who has never signed in that way, and on a farm without a provider.
         """
         provider, vouched = settings.OPENID, self.user.vouched_at
         if provider is None or vouched is None:

@@ -25,9 +25,11 @@ class Identity:
 def read_identity(claims: Mapping[str, object], *, groups_claim: str, provider: str) -> Identity:
     """Read who signed in, with a name of letters, digits and @ . + - _ that need not be free on this farm.
 
-    `groups_claim` names the claim with the groups, and may be a dotted path; without that claim the groups are None.
+    The name is the first usable of the claims preferred_username, email (before its @), name and sub, with `-` for
+    other characters, and cut to MAX_NAME. `groups_claim` names the claim with the groups, and may be a dotted path;
+    without that claim the groups are None. A single text is one group; names longer than MAX_GROUP are left out.
 
-    Raises Invalid for claims without a valid subject, or with groups that are not a list of names.
+    Raises Invalid for claims without a valid subject, or with groups that are not a list of at most MAX_GROUPS names.
     """
     subject = claims.get("sub")
     if not is_valid_subject(subject):

@@ -74,8 +74,9 @@ def start_authorization(request: HttpRequest, *, next_page: str) -> str:
 def redeem_callback(request: HttpRequest) -> Callback:
     """Exchange the code in the provider's callback for the person's claims and ID token. Each callback works once.
 
-    Raises NotAllowed for a stale sign-in or one without consent, Away where the provider does not answer, Invalid where
-    its answer does not prove who signed in.
+    Nobody is signed in here. Raises NotAllowed for a stale sign-in or one without consent, Away where the provider does
+    not answer or an endpoint answers with an error, Invalid where the provider refused the sign-in or its answer does
+    not prove who signed in, and Missing where the farm has no provider.
     """
     registration = get_registration()
     attempt = _take_attempt(request)

@@ -32,9 +32,11 @@ def issuer_key(issuer: str) -> str:
 def sign_in_person(identity: Identity, *, registration: Registration) -> tuple[User, bool]:
     """Return the account of a person who signed in at the provider, and whether it is new.
 
-    The first sign-in creates the account; each sets the person's roles to what their groups say.
+    The first sign-in creates the account, under a name with a number where the name is taken. Each sets `vouched_at`,
+    is written to the audit log, and sets the person's roles to what their groups say: in teams that have a rule, and as
+    administrator where the farm names a group for that. The browser's session is not touched.
 
-    Raises NotAllowed for a closed account, Invalid where rights depend on groups and the provider sent none.
+    Raises NotAllowed for a closed account, Invalid where rights depend on groups and the provider sent no such claim.
     """
     try:
         with transaction.atomic():
@@ -55,8 +57,9 @@ def sign_in_person(identity: Identity, *, registration: Registration) -> tuple[U
 def connect_account(*, user: User, subject: str, registration: Registration) -> User | None:
     """Make a person of the provider, by their subject, sign in as this user from now on.
 
-    Close the account that the person had before, and return it; None where they had none. Raises Conflict for a user
-    who is connected with another person of the provider.
+    Close the account that the person had before, revoke its tokens, and return it; None where they had none, or were
+    this user already. The audit log says so. Raises Conflict for a user who is connected with another person of the
+    provider.
     """
     key = issuer_key(registration.issuer)
     with transaction.atomic():
@@ -94,7 +97,8 @@ def map_group(*, group: str, team: Team, role: str, by: User) -> GroupRole:
 
 
 def forget_group(*, mapping_id: int, by: User) -> GroupRole:
-    """Delete the rule with this id, and return it. The role that it gave ends at each person's next sign-in.
+    """Delete the rule with this id, and return it. The role that it gave ends at each person's next sign-in, unless
+    another group gives one.
 
     Raises NotAllowed unless `by` administers the installation, Missing where there is no such rule.
     """

@@ -63,7 +63,9 @@ def begin_sign_in(request: HttpRequest, *, next_page: str) -> str:
 def complete_sign_in(request: HttpRequest) -> SignIn:
     """Sign in the person whom the provider's callback names, and create their account where they have none.
 
-    Raises a Refusal of one sentence where nobody is signed in, TooMany after many failures from one address.
+    The browser's session then lasts as long as the registration says, and keeps the provider's name and ID token.
+    Raises a Refusal of one sentence where nobody is signed in, which is written to the log, and TooMany after many
+    failures from one address.
     """
     registration = get_registration()
     from farm.accounts.openid.exchange import redeem_callback

@@ -69,7 +69,10 @@ class Plan:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment variables of every process of the farm: those of this process, overridden by the plan's."""
+        """The environment variables of every process of the farm: those of this process, overridden by the plan's.
+
+        Where a proxy serves https://, ONNXFARM_BEHIND_PROXY is 1 unless this process sets it.
+        """
         variables = {
             "ONNXFARM_HOME": str(self.home),
             "ONNXFARM_PUBLIC_URL": self.pages_url,
@@ -87,8 +90,9 @@ class Plan:
 def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
     """Plan a farm in the folder `home`, whose pages are served at `port`. It makes the folder, and starts nothing.
 
-    Raises NotPossibleError if the port is taken, the disk has less than MIN_FREE_BYTES, the folder cannot be written,
-    or an address in the environment is invalid.
+    The folder is closed to other users. The gateway gets the port after `port`, or any free one; the node's folder is
+    `home`/node, None without a node. Raises NotPossibleError if the port is taken (also by a farm of this folder), the
+    disk has less than MIN_FREE_BYTES, the folder cannot be written, or an address in the environment is invalid.
     """
     home = home.resolve()
     try:

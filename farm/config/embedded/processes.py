@@ -81,8 +81,11 @@ class EmbeddedFarm:
         """Start all processes, wait until they are ready, and return how to reach the farm.
 
         `on_pages` is called when the pages answer, before the node is ready. `report` is called every PRINT_EVERY_S
-        seconds with a text that names the step and its seconds so far. Raises NotPossibleError if there is no broker,
-        and ProcessEndedError if a process ends or takes too long; only the node may take any time.
+        seconds with a text that names the step and its seconds so far. The farm's addresses are stored in its folder.
+        Processes that were started stay up if this raises, until `stop`.
+
+        Raises NotPossibleError if there is no broker, and ProcessEndedError if a process ends or takes too long; only
+        the node may take any time.
         """
         self._report = report
         self.start_broker()

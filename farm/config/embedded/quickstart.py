@@ -91,7 +91,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def is_run_wanted(options: argparse.Namespace) -> bool:
-    """Say whether the command line names something to measure, rather than only starting the farm."""
+    """Say whether the command line asks for a measurement: by a model, --sample, --matrix, --once or --json.
+
+    Options for data, such as --shape and --inputs, do not count.
+    """
     return any((options.model, options.sample, options.matrix, options.once, options.json))
 
 

@@ -31,7 +31,11 @@ class ProcessEndedError(RuntimeError):
 
 @dataclass
 class Started:
-    """A process that the supervisor started: its name in words, its handle, and the file with its output."""
+    """A process that the supervisor started: its name in words, its handle, and the file with its output.
+
+    `read_last_log_lines` joins the last QUOTED_LINES lines that are not empty, 600 characters at most; it raises
+    OSError for a process in the foreground, which has no log.
+    """
 
     name: str
     handle: subprocess.Popen[bytes]

@@ -18,9 +18,9 @@ ANYWHERE = "0.0.0.0"
 def add_tls(plan: Plan, *, cert: Path, key: Path, port: int) -> Plan:
     """Return the plan with TLS: pages at `port`, nodes at another free port, and https:// addresses for both.
 
-    The addresses have the host name in the certificate, unless the plan has public ones. Raises NotPossibleError if the
-    certificate cannot be read or names no host, if the key belongs to another certificate or has a password, or if the
-    port is taken.
+    The addresses have the first host name without a wildcard in the certificate, else its first IP address or common
+    name, unless the plan has public ones. Raises NotPossibleError if the certificate cannot be read or names no host
+    (even then), if the key belongs to another certificate or has a password, or if the port is taken.
     """
     name = _read_host_name(cert)
     _check_pair(cert, key)

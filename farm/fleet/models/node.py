@@ -86,7 +86,8 @@ class Node(models.Model):
     """A machine that measures.
 
     `may_take_blocks` asks for an active health, and that the owner's settings allow work now. It may be true while the
-    node is offline. `all_tags` are those of its probe and of its owner, sorted.
+    node is offline. `all_tags` are those of its probe and of its owner, sorted. `all_queues` are its own and one for
+    each of these tags, whatever its health. `facts`, `settings` and `self_test` are read from JSON each time.
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="nodes")
@@ -240,7 +241,8 @@ class Node(models.Model):
     ) -> bool:
         """Change the health as HEALTH_ARROWS allows, with its reason, and log it as an event of this kind.
 
-        Return False, with nothing changed, where HEALTH_ARROWS does not allow it.
+        An empty reason clears the one before. Return False, with nothing changed or logged, where HEALTH_ARROWS does
+        not allow it.
         """
         changed = Node.objects.filter(pk=self.pk, health__in=HEALTH_ARROWS[health]).update(
             health=health, health_reason=reason

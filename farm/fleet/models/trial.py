@@ -13,7 +13,10 @@ OPEN_TRIALS = (TrialState.ASKED, TrialState.PENDING)
 
 
 class Trial(models.Model):
-    """A provider, by ONNX Runtime's name, on a node that has not proven it and whose owner allows a trial."""
+    """A provider, by ONNX Runtime's name, which somebody wants tried on a node that had not proven it.
+
+    `title` is the provider's name for people. Whether the owner has allowed the trial is in its state.
+    """
 
     node = models.ForeignKey("fleet.Node", models.CASCADE, related_name="trials")
     provider = models.CharField(max_length=64)

@@ -1,6 +1,7 @@
 """Reads nodes, trials and lendings, for people, the gateway and planning.
 
-Nodes come in the order of their ids; events, trials and lendings come newest first.
+Nodes come in the order of their ids, retired ones too unless a docstring says otherwise; events, trials and lendings
+come newest first. Nodes without their logs also lack their self-tests (UNREAD); both are read when they are asked for.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -61,7 +62,8 @@ def newest_waits(nodes: Sequence[Node]) -> dict[str, str]:
 
 
 def count_nodes_online(user: Anyone) -> tuple[int, int]:
-    """Count the nodes that the user may see: return how many of them are online, and how many there are in all."""
+    """Count the nodes that the user may see: return how many of them are online, and how many there are in all, retired
+    and pending ones too."""
     online = Count("pk", filter=Q(state=NodeState.ONLINE))
     counts = Node.objects.visible_to(user).aggregate(online=online, all=Count("pk"))
     return counts["online"], counts["all"]
@@ -103,7 +105,8 @@ def find_node_of_secret(secret: str) -> Node | None:
 def node_offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
     """List the nodes that may measure what `uploader` uploaded for this team, as planning sees them, by their ids.
 
-    These are active nodes that have said hello once, offline ones too; each says which providers it may try.
+    These are active nodes that have said hello once, offline ones too; each whose agent knows trials says which
+    providers it may try.
     """
     nodes = list(Node.objects.seen_and_active().serving(team, uploader=uploader).defer(*UNREAD).order_by("pk"))
     tried = _list_trials([node for node in nodes if node.understands_trials])
@@ -116,7 +119,8 @@ def node_offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
 def list_unavailable_nodes(team: Team, *, uploader: User | None) -> list[tuple[Node, str]]:
     """List the online nodes that the whole team may see and that take no blocks of it now, each with the reason.
 
-    The reason is a clause to follow "is online but". They are in the order of their ids, without retired nodes.
+    The reason is a clause to follow "is online but". They are in the order of their ids, without retired nodes, and
+    without those that have a sandbox and lack only an owner who may write.
     """
     serving = set(Node.objects.serving(team, uploader=uploader).values_list("pk", flat=True))
     lent = set(Lending.objects.in_force().filter(team=team).values_list("node", flat=True))

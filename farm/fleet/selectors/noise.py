@@ -1,4 +1,8 @@
-"""How much a node's identical launches differ."""
+"""How much a node's identical launches differ, and how often they were judged different.
+
+False alarms count the pairs whose sums stand on the nodes' rows: the newest HISTORY of each. Those of the fleet count
+all nodes that the user may see.
+"""
 
 from collections.abc import Sequence
 

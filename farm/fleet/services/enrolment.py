@@ -86,7 +86,9 @@ def check_tags(tags: Mapping[str, str], facts: Facts, *, proven: Collection[str]
 def log_refusal(*, node: Node | None, secret: str, address: str, status: int, code: str, detail: str) -> None:
     """Write to the audit log that a node, or the sender of a node's secret, was refused at an address.
 
-    Routine refusals, and the same one again within ten minutes, are left out. A failing database does not raise.
+    Left out are routine refusals, those that `enrol` writes itself, stale claims, and the same one again within ten
+    minutes. `detail` is cut to 300 characters. Refusals older than KEPT_REFUSALS are deleted. A failing database does
+    not raise.
     """
     if code in ROUTINE or code in ENROLMENT or (code == "stale" and address == CLAIM):
         return
@@ -107,7 +109,8 @@ def log_refusal(*, node: Node | None, secret: str, address: str, status: int, co
 def log_refused_enrolment(*, name: str, invitation: EnrolmentCode | None, code: str) -> None:
     """Write to the audit log that a machine may not join, once in ten minutes for each enrolment code and refusal.
 
-    `code` is the refusal's. `invitation` is None where the enrolment code never existed; all those count as one.
+    Refusals older than KEPT_REFUSALS are deleted. `code` is the refusal's. `invitation` is None where the enrolment
+    code never existed; all those count as one.
     """
     facts = {"code": code, "invitation": invitation.pk if invitation else None}
     since = timezone.now() - LOGGED_ONCE_IN
@@ -134,9 +137,9 @@ def invite(
 ) -> tuple[EnrolmentCode, str]:
     """Make an enrolment code, which lets one machine join the team once; return its row and the code itself.
 
-    The machine will belong to `by`. `auto_approve` skips the approval, for the farm's own machine. Raises Missing for a
-    team that `by` is not in, NotAllowed for a viewer and for `auto_approve` by anybody but an admin of the team, and
-    TooMany while too many codes of `by` are unused.
+    The machine will belong to `by`. `auto_approve` skips the approval, for the farm's own machine. The audit log says
+    so, and old codes of `by` are deleted. Raises Missing for a team that `by` is not in, NotAllowed for a viewer and
+    for `auto_approve` by anybody but an admin of the team, and TooMany while too many codes of `by` are unused.
     """
     if not teams_visible_to(by).filter(pk=team.pk).exists():
         raise Missing("There is no such team that you belong to.")
@@ -162,11 +165,13 @@ def invite(
 
 
 def enrol(enrolment: Enrolment) -> Node:
-    """Create the node of a machine that joins, pending until somebody approves it, and use up its code.
+    """Create the node of a machine that joins, and use up its code. It is pending until somebody approves it, or active
+    at once where the code says so. Its log and the audit log say that it joined.
 
     Raises Unprocessable for an unsupported contract version, a malformed key or facts that are too large; NotAllowed
     for a code that was used, has expired or is unknown, or whose maker may no longer add nodes; Conflict for a key or
-    name that another node has; TooMany while too many nodes of the owner wait. Refusals are written to the audit log.
+    name that another node has; TooMany while too many nodes of the owner wait. Refusals other than Unprocessable are
+    written to the audit log.
     """
     _check_enrolment(enrolment)
     try:
@@ -196,7 +201,9 @@ def approve(*, node: Node, by: User) -> Node:
 
 
 def grant_secret(request: SecretRequest, *, now: datetime | None = None) -> SecretGrant:
-    """Issue a new bearer secret to the holder of the node's private key; the previous one works OVERLAP longer.
+    """Issue a new bearer secret to the holder of the node's private key; those before work OVERLAP longer at most.
+
+    The node's log says so.
 
     Raises NotAllowed with the code `pending` until the node is approved, `retired`, `bad_clock` or `bad_signature`, and
     TooMany where the node was given too many secrets within an hour.

@@ -1,4 +1,8 @@
-"""Changes a node's health and settings, for its owner and for the farm itself."""
+"""Changes a node's health and settings, for its owner and for the farm itself.
+
+Changes of health and of settings are written to the node's log; those of health are in the audit log too, with the
+person who made them, if one did.
+"""
 
 from django.db import transaction
 from django.db.models import F
@@ -87,7 +91,8 @@ def drain(*, node: Node, by: User) -> Node:
 
 
 def resume(*, node: Node, by: User) -> Node:
-    """Make a draining or quarantined node active again; its next self-test becomes its new first one.
+    """Make a draining or quarantined node active again, with no failures counted; its next self-test that passes
+    becomes its new first one.
 
     Raises NotAllowed for anybody who does not manage the node, and Conflict for a node of another health or whose owner
     may not start runs in its team.
@@ -155,9 +160,10 @@ def count_block_outcome(*, node: Node, reason: Reason | None) -> None:
 def change_settings(
     *, node: Node, by: User, tags: list[str] | None = None, trials: str | None = None, **settings: object
 ) -> Node:
-    """Change the owner's tags and limits of a node, where `settings` are fields of NodeSettings; log what changed.
+    """Change the owner's tags and limits of a node, where `settings` are fields of NodeSettings.
 
-    Fields that are not given stay, and `tags` take the place of all that the owner gave.
+    The node's log says what changed, also where nothing did. Fields that are not given stay, and `tags`, sorted, take
+    the place of all that the owner gave.
 
     `trials` says whether the node tries providers that others ask for: ask, allow or never. None leaves tags and
     trials as they are. Raises NotAllowed for anybody who does not manage the node, Conflict for a retired node, and

@@ -1,4 +1,7 @@
-"""Lends nodes to other teams: a node is offered, the team agrees or declines, and a lending lapses."""
+"""Lends nodes to other teams: a node is offered, the team agrees or declines, and a lending lapses.
+
+Each of these is written to the node's log and to the audit log of the receiving team.
+"""
 
 from django.db import transaction
 

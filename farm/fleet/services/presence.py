@@ -37,6 +37,8 @@ def record_hello(*, node: Node, hello: Hello, host: str = "", understands: froze
     `host` is the node's name for its machine; it is ignored unless it is 16 hexadecimal digits. `understands` holds the
     node's abilities beyond the contract's version. Raises Unprocessable for tags without evidence or that the facts
     contradict, and for facts that are too large; the refusal is then written to the node's log, and nothing is stored.
+    The answer to a node that understands trials and stays names its next trial, which begins with it. A self-test that
+    differs from the one before is judged, and may quarantine the node.
     """
     try:
         check_facts(hello.facts)
@@ -61,7 +63,9 @@ def record_hello(*, node: Node, hello: Hello, host: str = "", understands: froze
 def make_welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Welcome:
     """Make the farm's answer to a node: its health, its queues, its owner's settings and a sentence for its terminal.
 
-    A node of an unsupported contract version gets no queues.
+    The sentence is that of a pause by the owner's settings, or else the reason of its health, or else what its health
+    means; empty for an active node without either. A node of an unsupported contract version gets no queues, and is
+    told so.
     """
     if not version.is_supported(contract_version):
         sentence = (

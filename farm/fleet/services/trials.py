@@ -1,6 +1,7 @@
 """Runs trials of a provider on a node that has not proven it: asked for, allowed by the owner, tried, stored.
 
-A node does one trial at a time: it installs the provider's packages and runs a small model in its sandbox.
+A node does one trial at a time: it installs the provider's packages and runs a small model in its sandbox. Each step
+is written to the node's log, and none to the audit log.
 """
 
 from datetime import timedelta
@@ -29,7 +30,8 @@ MAX_UNANSWERED = 20
 
 
 def ask_for_trial(*, node: Node, provider: str, by: User) -> Trial:
-    """Ask for a trial of a provider on a node; return the one that is open already where there is one.
+    """Ask for a trial of a provider on a node; return the one that is open already where there is one, made pending
+    where `by` manages the node.
 
     The trial is pending at once where the owner allows all trials or `by` manages the node; otherwise it waits for the
     owner. Raises Invalid for a provider that no node can try by itself, and NotAllowed for anybody who may not start

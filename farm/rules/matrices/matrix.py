@@ -59,7 +59,7 @@ class Matrix(Settings):
         return wanted and self.budget is not Budget.GLANCE
 
     def as_plain(self) -> dict[str, Any]:
-        """Return the matrix as plain values that `parse` reads back: what is stored and shown."""
+        """Return the matrix, without `allowed`, as plain values that `parse` reads back: what is stored and shown."""
         declared: dict[str, Sequence[object]] = {
             name: [to_plain(v) for v in values] for name, values in self.axes.items()
         }
@@ -72,9 +72,10 @@ class Matrix(Settings):
 def parse(source: str | Mapping[str, object], *, allowed: Collection[str] = ()) -> Matrix:
     """Parse a matrix from a file's text (YAML or JSON) or from plain values.
 
-    `allowed`: names of packages beyond the known distributions that `runtime` may have. Raises MatrixProblem for an
-    empty matrix, unknown keys, values that an axis does not take, an `exclude` entry that matches nothing, and more
-    than MAX_CELLS points.
+    `allowed`: names of packages beyond the known distributions that `runtime` may have. Raises MatrixProblem for what
+    is no mapping or an empty one, unknown or repeated keys, values that an axis does not take, an `exclude` entry that
+    matches nothing, a number that an axis and a scenario both set, and more than MAX_CELLS points, as `count_points`
+    counts them. `{"matrix": {}}` is valid: a matrix without axes.
     """
     plain = read_text(source) if isinstance(source, str) else check_characters(source)
     if not isinstance(plain, Mapping) or not plain:
@@ -99,7 +100,8 @@ def from_options(base: Matrix | None = None, *, allowed: Collection[str] = (), *
     """Make the matrix of a command line: each option names an axis (or `budget`) and holds its values.
 
     Values are a list, or text separated by commas; of several budgets the last counts. Options that are None are left
-    out; the others replace the axis in `base`. `allowed` is as in `parse`. Raises MatrixProblem, as `parse` does.
+    out; the others replace the axis in `base`, whose settings and rules stay. `allowed` is as in `parse`, and that of
+    `base` is not taken over. Raises MatrixProblem, as `parse` does, and IndexError for an empty list of budgets.
     """
     axes: dict[str, list[object]] = {name: [] for name, value in options.items() if value is not None}
     for name in axes:
@@ -118,7 +120,8 @@ def default_matrix() -> Matrix:
 
 @cache
 def json_schema() -> dict[str, object]:
-    """Return the JSON schema (2020-12) of a matrix file."""
+    """Return the JSON schema (2020-12) of a matrix file, which is made once. It knows keys with dashes, and no wrapper
+    `strategy`, although `parse` takes underscores and `strategy` too."""
     schemas = {name: dict(axis.schema) for name, axis in MATRIX_AXES.items()}
     # in a rule, a session set is named by its name alone
     selector = {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": schemas}

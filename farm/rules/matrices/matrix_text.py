@@ -1,7 +1,7 @@
 """Reads the text of a matrix file, YAML or JSON, as plain values, with limits of size and without YAML's aliases.
 
-Only `true`, `false`, `null` and whole numbers are read as such; everything else stays text, so that `1.20` is a version
-and not 1.2, and `no` is a word.
+Of YAML, only `true`, `false`, `null` and whole numbers are read as such; everything else stays text, so that `1.20` is
+a version and not 1.2, and `no` is a word. JSON's numbers are numbers, with fractions too.
 """
 
 import json
@@ -25,8 +25,11 @@ _USE_AXES = "use axes instead of listing every combination under `include`."
 
 
 def read_text(text: str) -> object:
-    """Read the text of a matrix file, YAML or JSON, as a plain value; `1.20` and `no` stay text. Raises
-    MatrixProblem."""
+    """Read the text of a matrix file as a plain value: JSON where it begins with `{` and parses as such, else YAML.
+
+    In YAML `1.20` and `no` stay text; in JSON 1.20 is a float. Empty text is None. Raises MatrixProblem for malformed
+    text, duplicate keys, aliases, and more than MAX_CHARACTERS; for YAML also beyond MAX_VALUES and MAX_DEPTH.
+    """
     if len(text) > MAX_CHARACTERS:
         raise MatrixProblem(
             f"The matrix file has {len(text):,} characters and at most {MAX_CHARACTERS:,} are read: {_USE_AXES}"

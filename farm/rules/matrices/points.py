@@ -31,7 +31,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """The points of a matrix in order, and how many were excluded."""
+    """The points of a matrix in order, and how many points of the product `exclude` took away."""
 
     points: tuple[Point, ...]
     excluded: int
@@ -40,8 +40,9 @@ class Expansion:
 def expand(matrix: Matrix) -> Expansion:
     """List every point of the matrix: those of the product, of which the last axis varies fastest, then the others.
 
-    The values of an `include` entry are added to each point of the product that agrees with its declared axes. An entry
-    that fits no point becomes a point of its own.
+    The values of an `include` entry are added to each remaining point of the product that agrees with its declared
+    axes; of two entries the later one counts. An entry that fits no such point becomes a point of its own, and so does
+    each entry where the matrix has no axes. A matrix with neither has one point, without values.
     """
     product = Product(matrix.axes)
     scale = _Scale(matrix, product)
@@ -141,9 +142,8 @@ def narrow_matrix(
     """Build a matrix with only the values that the points at these positions have, and with these runtimes.
 
     Because axes are multiplied, the result may have more points than were asked for. `include` entries are dropped, and
-    so are axes that one of the points lacks. An `exclude` entry stays where all of its values do and it names
-    no runtime, nor hardware where that is given. Raises LookupError
-    where the matrix has no point at one of the positions.
+    so are axes that one of the points lacks. An `exclude` entry stays where all of its values do and it names no
+    runtime, nor hardware where that is given. Raises LookupError where the matrix has no point at one of the positions.
     """
     points = [point_at(matrix, places) for places in positions]
     axes: dict[str, tuple[Value, ...]] = {}

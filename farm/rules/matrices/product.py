@@ -33,7 +33,10 @@ class Product:
         return np.ix_(*(np.array(places, dtype=np.intp) for places in places_by_axis))
 
     def mark_remaining(self, exclude: Iterable[Selector]) -> NDArray[np.bool_]:
-        """Return an array with a dimension for each axis: True for the points that no selector excludes."""
+        """Return an array with a dimension for each axis: True for the points that no selector excludes.
+
+        A selector excludes by its axes that the product has; one that names only others excludes every point.
+        """
         remains = np.ones(self.shape, dtype=np.bool_)
         # an entry that is repeated a thousand times is applied once
         different = {frozenset((name, comparison_key(value)) for name, value in rule.items()): rule for rule in exclude}

@@ -51,7 +51,7 @@ _WISH = {
 
 
 def read_fraction(written: object) -> float | None:
-    """Read a change, written `3%` or 0.03, as a fraction; None where nothing is written.
+    """Read a change, written `3%` or 0.03 (a number or text), as a fraction; None where nothing is written.
 
     Raises MatrixProblem for other text, and for a fraction below MIN_WISH or of 1 and more.
     """
@@ -90,7 +90,8 @@ def read_models(written: object) -> tuple[str, ...]:
 def read_tolerances(written: object) -> dict[str, Tolerance]:
     """Read the tolerances of outputs, by name. A missing atol or rtol is 0, and a number alone is the atol.
 
-    Raises MatrixProblem for more than MAX_TOLERANCES outputs, and for numbers that are negative or not finite.
+    Empty where nothing is written. Raises MatrixProblem for more than MAX_TOLERANCES outputs, an output with neither
+    number or with other keys, and for numbers that are negative or not finite.
     """
     if written is None:
         return {}
@@ -156,7 +157,10 @@ def read_settings(written: Mapping[str, object]) -> Settings:
 
 
 def with_scenario(keys: Mapping[str, object]) -> dict[str, object]:
-    """Replace the key `sustained: MINUTES` by the scenario that it means. Raises MatrixProblem for both."""
+    """Return the keys with the scenario that `sustained: MINUTES` means in its place; without it where it is null.
+
+    The minutes are not checked. Raises MatrixProblem where `scenario` is there too.
+    """
     minutes = keys.get(Sustained.kind)
     if minutes is not None and "scenario" in keys:
         raise MatrixProblem(

@@ -19,8 +19,9 @@ SPINNING_OFF = {"name": "spinning off", "spinning": False}
 def default_space(names: Sequence[str], *, cores: int, beside: Matrix | None = None) -> Matrix:
     """Build the search space of these providers, in their order.
 
-    A CPU provider's first point has the precision of the upload and a thread for each core. `beside` is a matrix whose
-    settings are kept, and whose axes are combined with all points. Raises MatrixProblem, such as for too many points.
+    Every point is an `include` entry. A CPU provider's first point has the precision of the upload and a thread for
+    each core. `beside` is a matrix whose settings are kept, and whose axes are combined with all points and replace the
+    points' own; its `exclude` and `include` are dropped. Raises MatrixProblem, such as for too many points.
     """
     points = [point for name in names for point in _list_points(name, cores)]
     declared = beside or Matrix()

@@ -1,7 +1,8 @@
 """Reads what an admin or a machine's owner allows beyond the known packages.
 
 An allowance is the name of a package. For a plug-in it may also be `NAME+onnxruntime>=1.29,<1.31`: the package is then
-installed only beside a release of ONNX Runtime in that range.
+installed only beside a release of ONNX Runtime in that range. In a range, prereleases count, and the newest release of
+one is the newest that the farm knows by itself.
 """
 
 import re
@@ -47,8 +48,8 @@ def package_names(allowed: Collection[str]) -> frozenset[str]:
 def allowed_range(distribution: str, allowed: Collection[str], *, version: str = "") -> SpecifierSet | None:
     """Return the releases of ONNX Runtime that may stand beside a third-party plug-in; None where they are not known.
 
-    An allowance with a range decides, or else the table's entry of the plug-in. That entry does not count for a
-    `version` newer than the releases that it lists.
+    An allowance with a range decides (of several, the first in the order of text), or else the table's entry of the
+    plug-in. That entry does not count for a `version` newer than the releases that it lists.
     """
     for allowance in sorted(allowed):
         name, _, text = allowance.partition(_BESIDE)

@@ -29,7 +29,7 @@ class Stamps:
 
     def tidy(self) -> "Stamps":
         """Return the stamps of a tidied variant: without unused operator sets, and with an IR version no newer than
-        they need."""
+        the default operator set needs. Where all operator sets are unused, they stay."""
         imports = {domain: version for domain, version in self.imports.items() if domain not in self.unused}
         natural = opsets.ir_of_opset(imports.get("", 0))
         return Stamps(imports or self.imports, min(self.ir_version, natural), self.custom_domains)
@@ -37,7 +37,8 @@ class Stamps:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Whether one release loads the model. A release that nobody tried does not count as loading it."""
+    """Whether one release loads the model. One with `is_untried` does not count as loading it; a release newer than the
+    table that nobody tried does where the newest one in the table loads it."""
 
     version: str
     # why it does not load; None where it does
@@ -68,7 +69,7 @@ class Row:
 
     @property
     def basis(self) -> str:
-        """What the row rests on: `measured`, `derived` from the table, or `untried`."""
+        """What the row rests on: `measured`, `derived` from the table or what was observed, or `untried`."""
         if self.is_untried:
             return "untried"
         return "measured" if self.is_measured else "derived"
@@ -113,7 +114,8 @@ def find_oldest_loading(rows: Sequence[Row]) -> str | None:
 
 
 def verdict_sentence(rows: Sequence[Row]) -> str:
-    """Say in one sentence from which release on the model loads, on which newer ones not, and how that is known."""
+    """Say in one sentence from which release on the model loads, on which newer ones not or not known to, and how that
+    is known; or that no release loads it. The rows have to stand oldest first, as `compatibility_rows` returns them."""
     oldest = find_oldest_loading(rows)
     if oldest is None:
         return "No known release of ONNX Runtime loads this model as it is."
@@ -149,7 +151,8 @@ def table_as_plain(rows: Sequence[Row]) -> dict[str, object]:
 
 
 def group_by_answer(rows: Sequence[Row]) -> list[tuple[str, str, Row]]:
-    """Join neighbouring releases with the same answer: for each range, the first version, the last and its row."""
+    """Join neighbouring releases with the same answer: for each range, in the order of the rows, the first version, the
+    last, and the row of the last."""
     ranges: list[tuple[str, str, Row]] = []
     for row in rows:
         first = row.version

@@ -2,7 +2,8 @@
 
 Names and versions are read as `packaging` reads them, never by hand: what an installer would understand differently
 (an address, extras, a marker, a range, a second line) is no runtime here. A package that is not listed is installed
-only where it is allowed by its name, by the farm's admin and by the node's owner, each for themselves.
+only where it is allowed by its name, by the farm's admin and by the node's owner, each for themselves; `build_of` gives
+it a Build of its name alone.
 """
 
 import re

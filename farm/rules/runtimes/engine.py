@@ -94,7 +94,7 @@ class Engine:
         return self.launch_s
 
     def refusals(self, spec: CellSpec, model: ModelFacts, scenario: Launched, *, named: str) -> Iterator[Reason]:
-        """Yield the reasons why the cell cannot run on this engine, each with what to do.
+        """Yield the reasons why the cell cannot run on this engine, each with what to do; by default none.
 
         `named` is the cell's runtime as users write it.
         """
@@ -117,7 +117,8 @@ class OnnxRuntime(Engine):
 def ignored_settings(spec: CellSpec, *, has_streams: bool) -> list[str]:
     """Name the settings of a cell that differ from their defaults and that an engine without sessions would ignore.
 
-    `concurrency` is among them only for an engine without streams.
+    `concurrency` is among them only for an engine without streams. Numbers of threads and options of providers are not
+    looked at.
     """
     session, recipe = spec.session, spec.recipe
     asked = {

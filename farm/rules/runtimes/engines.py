@@ -28,7 +28,11 @@ OWN: tuple[Engine, ...] = (ONNXRUNTIME, PYTORCH, GENAI, WEB)
 
 
 def group(own: Sequence[Engine]) -> Group[Engine]:
-    """Return the group of entry points by which packages may add engines to our `own`."""
+    """Return the group of entry points by which packages may add engines to our `own`.
+
+    It refuses a malformed entry, and one whose name or package is taken by `own`, by an earlier entry or, for the
+    package, by the CPU's table. Nothing is loaded yet.
+    """
 
     def checked(entry: Engine, taken: Sequence[Engine]) -> Engine:
         raise_first_problem(_find_malformed(entry, beside=[*own, *taken]))

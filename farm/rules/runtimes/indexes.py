@@ -92,8 +92,10 @@ def read_page(
 ) -> dict[str, tuple[WheelFile, ...]]:
     """Return the wheels of a distribution that an index page lists, by the runtime's version.
 
-    Pages are HTML or JSON by `media_type`. Yanked and malformed files are left out, and those beyond MAX_FILES of a
-    version. Raises IndexProblem where a JSON page has no list of files.
+    A page is JSON where `media_type` has that word, and else HTML. Left out are files that are yanked, malformed,
+    without a sha256, of another package or at an address that may not be fetched, versions that no runtime may have,
+    and files beyond MAX_FILES of a version. Versions and files stand in the page's order. Raises IndexProblem where a
+    JSON page cannot be read or has no list of files.
     """
     entries = _read_json(body) if "json" in media_type else _read_html(body)
     by_version: dict[str, list[WheelFile]] = {}
@@ -109,7 +111,8 @@ def read_page(
 def may_be_fetched(address: str, *, beside: str) -> bool:
     """Whether a file may be fetched from an address that was named at the address `beside`.
 
-    HTTPS addresses may; HTTP ones only on this machine, where the index is on it too. Never with a user or password.
+    HTTPS addresses may; HTTP ones only on this machine, where the index is on it over HTTP too. Never with a user or
+    password, the port 0, a space or characters beyond ASCII.
     """
     try:
         asked, named = urlsplit(address), urlsplit(beside)

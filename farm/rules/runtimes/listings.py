@@ -34,7 +34,8 @@ class Listing:
 def read_listing(text: str) -> Listing | None:
     """Read what pip printed; None where it lists no release, not even a yanked one.
 
-    A release counts as yanked if files of it are yanked and pip does not offer it.
+    A release counts as yanked if files of it are yanked and pip does not offer it; the first file's reason counts, cut
+    to MAX_REASON characters. Texts that are no version are left out. Offered releases stay in pip's order.
     """
     match = _LIST.search(text)
     parts = match.group(1).split(",") if match is not None else []

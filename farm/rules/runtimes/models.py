@@ -86,7 +86,10 @@ class PromptFacts(Message):
 
 
 class ModelFacts(Message):
-    """What planning must know of a model, as inspection found it."""
+    """What planning must know of a model, as inspection found it.
+
+    `opset` is that of the default domain, under either of its names; None where the model imports none.
+    """
 
     name: str = "model"
     # the name of its .onnx

@@ -96,7 +96,8 @@ def max_opset(runtime_version: str, observed: ObservedLoads = NOTHING) -> int | 
 def ir_of_opset(opset: int) -> int:
     """Return the IR version of the ONNX release that introduced this operator set.
 
-    Each release of ONNX Runtime that loads the operators loads this version too.
+    Each release of ONNX Runtime that loads the operators loads this version too. An operator set newer than the table
+    gets its newest IR version; a negative one raises StopIteration.
     """
     return next(ir for since, ir in _IR_OF_OPSET if opset >= since)
 
@@ -114,8 +115,9 @@ def refusal(
 ) -> Reason | None:
     """Return the reason why this release cannot load a model with these stamps; None where it can.
 
-    A release older than the table is refused. One newer than the table of which nothing was observed is not, unless the
-    model has custom domains.
+    The first that applies is returned: custom domains, a release older than the table (or no version), the first
+    operator set in the order of domains that is too new, the IR version. Operator sets of domains beyond ONNX's own do
+    not count. A release newer than the table of which nothing was observed is refused for custom domains only.
 
     `custom_domains` are domains used by nodes that neither the model's own functions nor ONNX Runtime define.
     """
@@ -140,7 +142,7 @@ def find_lowest_runtime(
 ) -> str | None:
     """Return the first minor release that loads these stamps, such as "1.21", or an observed one newer than the table.
 
-    None where none is known to load them. Only the domains of ONNX itself count.
+    None where none is known to load them. Only the default domain and that of ONNX-ML count.
     """
     table: list[tuple[str, Loads]] = [(f"{major}.{minor}", limits) for (major, minor), limits in _SINCE]
     for version, limits in [*table, *sorted(observed.items(), key=lambda known: release_order(known[0]))]:

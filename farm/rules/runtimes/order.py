@@ -18,7 +18,8 @@ NPM_BUILD: Final = re.compile(r"([0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4})-dev\.([0-9]
 
 @cache
 def known_releases(package: str) -> tuple[str, ...]:
-    """Return the known releases of a package, by its name on the index, the oldest first."""
+    """Return the known releases of a package, by its name on the index, the oldest first. Raises KeyError for a package
+    whose releases are not listed here."""
     return tuple(json.loads(Path(__file__).with_name("releases.json").read_text(encoding="utf-8"))[package])
 
 

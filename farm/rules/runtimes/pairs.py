@@ -1,7 +1,8 @@
 """Compares runtimes that consist of two packages, a plug-in and the ONNX Runtime beside it, and finds which changed.
 
 Such a pair is a runtime whose version names both packages: `0.2.0+onnxruntime.1.30.0`. Watches follow the releases of
-both. Between two pairs that differ in both packages, they change one package at a time, ONNX Runtime first.
+both. Between two pairs that differ in both packages, they change one package at a time, ONNX Runtime first. The newest
+pair has the newest release of each, those of the reference among them.
 """
 
 from collections.abc import Collection, Iterable
@@ -45,7 +46,8 @@ def list_steps(old: str, new: str) -> list[str]:
 def list_pairs_between(good: str, bad: str, *, owns: Collection[str], cores: Collection[str]) -> list[str]:
     """List the pairs from `good` to `bad`, both included, each one release after the one before it.
 
-    ONNX Runtime goes up first, then the package itself. `owns` and `cores` are the releases of the two.
+    ONNX Runtime goes up first, then the package itself. `owns` and `cores` are the releases of the two. Neither package
+    may be older in `bad` than in `good`: such a step is left out.
     """
     (own, core), (last_own, last_core) = split_pair(good), split_pair(bad)
     by_core = [join_pair(own, version) for version in _list_releases_between(core, last_core, cores)]

@@ -61,7 +61,8 @@ def third_party_plugin(distribution: str) -> Plugin | None:
 
 
 def plugin_of(runtime: Runtime) -> Plugin | None:
-    """Return the plug-in that this runtime is; None for a build of ONNX Runtime itself.
+    """Return the plug-in that this runtime is, with its `core` as named; None for every other runtime, such as a build
+    of ONNX Runtime (also an early release of a package that is a plug-in today) or a framework.
 
     A package that the table does not know is a plug-in where an ONNX Runtime is named beside it: its library is looked
     up as such packages usually offer it, by `library_path()` or `get_library_path()` of their module.
@@ -80,7 +81,8 @@ def plugin_of(runtime: Runtime) -> Plugin | None:
 
 
 def core_of(runtime: Runtime) -> Runtime:
-    """Return the ONNX Runtime that loads the models: the runtime itself, or for a plug-in the one beside it."""
+    """Return the ONNX Runtime beside a plug-in, which loads the models; any other runtime comes back as it is, a
+    framework too."""
     plugin = plugin_of(runtime)
     return runtime if plugin is None else Runtime(distribution=PLAIN.package, version=plugin.core)
 

@@ -35,7 +35,7 @@ def find(name: str) -> Provider | None:
 def title(name: str) -> str:
     """Return the name that people use for a provider, given its full name.
 
-    For an unknown name or a short form, return it without `ExecutionProvider`.
+    For an unknown name, a short form or an entry without a title, return the name without `ExecutionProvider`.
     """
     entry = find(name)
     name_shown = entry.title if entry is not None and entry.name == name else ""
@@ -79,8 +79,8 @@ def unknown_sentence(name: str) -> str:
 def is_carried_by(provider: Provider, distribution: str) -> bool:
     """Whether this distribution, a build or a plug-in beside the plain one, has the provider.
 
-    A package beyond the list counts as carrying every provider: what it has is not known here, and the check of a cell
-    shows it.
+    A framework has the CPU's only; a third-party plug-in of the table the CPU's and its own. Another package beyond the
+    list counts as carrying every provider: what it has is not known here, and the check of a cell shows it.
     """
     if distribution == frameworks.DISTRIBUTION:
         return provider is CPU
@@ -118,7 +118,10 @@ def with_defaults(provider: Provider, options: Mapping[str, str]) -> dict[str, s
 
 
 def session_options(provider: Provider, cell: CellSpec) -> dict[str, str]:
-    """Return the cell's options of the provider, with its threads for a provider that has a thread pool of its own."""
+    """Return the cell's options of the provider, with its threads for a provider that has a thread pool of its own.
+
+    An option that the cell sets itself takes precedence; the provider's defaults are not added.
+    """
     name = (plugins.plugin_of(cell.runtime) or provider).threads_option
     return {**({name: str(cell.session.threads)} if name else {}), **cell.provider_options}
 

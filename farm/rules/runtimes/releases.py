@@ -1,4 +1,7 @@
-"""Finds which releases exist: those the farm knows by itself, and those that nodes or the package index added."""
+"""Finds which releases exist: those the farm knows by itself, and those that nodes or the package index added.
+
+The nearest release is the one whose number is closest, prereleases among them; of two as close, it is the newer one.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -41,7 +44,10 @@ def unknown_sentence(
 
     `extra` are further known releases, and `yanked` those that the index took back, with the reason. Only the list of
     `onnxruntime` is complete here. A release of another build is taken to exist if `onnxruntime` has one of the same
-    minor version; the installer decides. Plug-ins number their releases by themselves.
+    minor version, and any release of a third-party engine; the installer decides. One for browsers or of a framework is
+    also taken to exist if it is newer than all known ones. One from an added index, or of a known plug-in, has to be
+    listed here or in `extra`. Of a pair, both packages are looked at, but of a third-party plug-in only whether it was
+    yanked.
     """
     extra = tuple(extra)
     plugin = plugins.plugin_of(runtime)
@@ -114,7 +120,8 @@ _AT_INDEX = _Elsewhere((), _explain_unknown_at_index)
 def yanked_sentence(runtime: Runtime, yanked: Mapping[Runtime, str], more: Iterable[str] = ()) -> str:
     """Say why a yanked release is not taken, with the nearest one of its distribution that is on offer.
 
-    `yanked` are reasons by runtime, this release among them; `more` are versions beyond those known here.
+    `yanked` are reasons by runtime, this release among them (a framework's without its local part; KeyError otherwise);
+    `more` are versions beyond those known here.
     """
     there, reason = _list_offered(runtime, yanked, more), yanked[frameworks.installed_as(runtime)]
     cause = f" ({reason.rstrip('.')})" if reason else ""
@@ -136,8 +143,11 @@ def _list_versions(runtime: Runtime, releases: Iterable[Runtime]) -> set[str]:
 def newest_release(
     runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Iterable[Runtime] = ()
 ) -> Runtime | None:
-    """Return the newest known finished release of the same distribution that was not yanked; None where there is
-    none."""
+    """Return the newest known finished release of the same distribution that was not yanked; None where there is none.
+
+    Every build of ONNX Runtime, and every package that is not known, counts as having all releases of `onnxruntime`.
+    `extra` are further known releases. The result names no ONNX Runtime beside a plug-in.
+    """
     there = _list_offered(runtime, yanked, _list_versions(runtime, extra))
     finished = [version for version in there if not is_prerelease(version)]
     newest = max(finished, key=release_order, default=None)

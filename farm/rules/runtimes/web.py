@@ -1,7 +1,8 @@
 """ONNX Runtime Web: the build of npm that runs models in browsers.
 
 It is a runtime like any other, but no node installs it: the farm fetches the package, keeps the files named here, and a
-browser that is a node loads them from the farm.
+browser that is a node loads them from the farm. Dated builds of npm count as releases (`is_release` looks at the form
+alone), but none of them is pinned.
 """
 
 import functools
@@ -104,7 +105,7 @@ def is_unpinned(runtime: Runtime) -> bool:
 def mismatch_sentence(version: str, files: Mapping[str, str]) -> str | None:
     """Say which of these files (the sha256 of each by its name) is not the one that is pinned for the release.
 
-    None where all pinned files match, and for a release that is unpinned.
+    Only the first is named; one that is missing counts. None where all pinned files match, and for an unpinned release.
     """
     for name, pin in pins_of(version).items():
         if (actual := files.get(name, "none")) != pin:

@@ -40,7 +40,7 @@ class Command(migrate.Command):
 
 
 def repeat_after_deadlocks(apply: Callable[[], object]) -> object:
-    """Call `apply` and return its result. After a deadlock of PostgreSQL, call it again.
+    """Call `apply` and return its result. After a deadlock of PostgreSQL, call it again; other errors are raised.
 
     After MAX_DEADLOCKS deadlocks it is called a last time, and its error is raised.
     """
