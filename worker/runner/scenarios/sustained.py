@@ -24,7 +24,8 @@ Clock = Callable[[], int]
 class Sustained:
     """Runs for `order.sustained_s` seconds, and returns a summary of every `order.point_s` seconds under `points`.
 
-    The points' `began_ns` and `ended_ns` are of CLOCK_MONOTONIC, which the agent uses for its energy readings.
+    The points' `began_ns` and `ended_ns` are of CLOCK_MONOTONIC, which the agent uses for its energy readings. There is
+    at least one point. If a thread has fewer points than others, the last ones of these are left out.
     """
 
     def __init__(self, context: LaunchContext) -> None:
