@@ -38,7 +38,8 @@ class RuntimeUnavailableError(ReasonedError):
 class Installed:
     """An installed runtime. `providers` are those of its build, whether they work here or not.
 
-    `python` is the interpreter of its environment. `loads`: the newest versions of models that it loads; None: not known.
+    `python` is the interpreter of its environment. `loads`: the newest versions of models that it loads; None: not
+    known.
     """
 
     runtime: Runtime
