@@ -53,7 +53,8 @@ class NotProvenError(Exception):
 class Abilities:
     """What a node has proven: tags, each with its evidence in words, and providers by ONNX Runtime's names.
 
-    `self_test` is the newest one. A node that did not pass it claims nothing.
+    `self_test` is the newest one. A node that did not pass it claims nothing. In `a | b`, the evidence and the
+    self-test of `b` replace those of `a`.
     """
 
     tags: dict[str, str] = field(default_factory=dict)

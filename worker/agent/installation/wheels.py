@@ -74,7 +74,7 @@ def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
     """Download the one of these wheels that fits this machine best into `folder`, and return its path.
 
     One for this Python comes first, but one for another Python on this system fits too. Raises WheelError where none
-    fits or can be downloaded.
+    fits, the best cannot be downloaded or written, or one is not named like a wheel.
     """
     supported = list(sys_tags())
     ranks = {tag: rank for rank, tag in enumerate(supported)}

@@ -163,7 +163,10 @@ def _is_fresh(path: Path) -> bool:
 
 
 def describe_holder(descriptor: int, *, locks: Path = LOCKS) -> str:
-    """Say in one or two sentences who holds the lock of this open file, since when, and what happens next."""
+    """Say in one or two sentences who holds the lock of this open file, since when, and what happens next.
+
+    For this process itself, the sentence is that it is testing what else the machine can run.
+    """
     holder = _find_holder(descriptor, locks=locks)
     if holder is None:
         return f"Another program is measuring on this machine. {TURNS}"

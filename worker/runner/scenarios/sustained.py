@@ -108,7 +108,10 @@ def record_points(
 
 
 def summarise_point(parts: "tuple[Point, ...]") -> dict[str, object]:
-    """Summarise one point of all threads: p50 and p90 in ms, the number of inferences, and its begin and end."""
+    """Summarise one point of all threads: p50 and p90 in ms, the number of inferences, and its begin and end.
+
+    The percentiles are of the durations that were kept, and the number is of all inferences.
+    """
     durations = np.concatenate([np.array(part.durations) for part in parts])
     return {
         "began_ns": min(part.began_ns for part in parts),
