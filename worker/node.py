@@ -26,8 +26,10 @@ EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
 def main() -> int:
     """Enrol with the code of $ONNXFARM_NODE_TOKEN unless the folder holds a node, run the agent, and return its status.
 
-    The status is EXIT_USAGE without an enrolment, for an invalid address, or while another agent uses the folder. It is
-    EXIT_INFRASTRUCTURE where the gateway refuses or does not answer. Otherwise it is that of `Agent.run`.
+    The node gets this machine's name. While the farm is starting, enrolling is tried for FARM_START_TIMEOUT_S seconds.
+    The status is EXIT_USAGE without an enrolment, for an invalid address or index name, or while another agent uses the
+    folder. It is EXIT_INFRASTRUCTURE where the gateway refuses the enrolment or does not answer. Otherwise it is that
+    of `Agent.run`. The variable is removed from the environment.
     """
     parser = argparse.ArgumentParser(prog="worker.node", description="A node's agent.")
     parser.add_argument("--home", type=Path, default=default_folder())

@@ -123,7 +123,11 @@ class Agent:
         self._worker: WorkController | None = None
 
     def run(self) -> int:
-        """Run until SIGTERM, SIGINT, SIGHUP or a refusal. Return the exit status, EXIT_OK or EXIT_REFUSED."""
+        """Run until SIGTERM, SIGINT, SIGHUP or a refusal. Return the exit status, EXIT_OK or EXIT_REFUSED.
+
+        The file `ready` is written into the home folder once the farm has approved the node and a probe has proven
+        something. At the end it is removed, and the farm is told that the node leaves.
+        """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         host_lock.set_process_name(self._identity.name)

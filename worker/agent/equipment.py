@@ -42,8 +42,9 @@ class NodeEquipment:
 
     `search` finds the first operator whose outputs differ. `probe_first`: short names of providers to probe before the
     first block. `allowed` and `indexes`: the packages and indexes that its owner allows in addition to the known ones.
-    The folder of an earlier agent's unfinished work is deleted. `read_facts` does not measure the load by other
-    programs, and `list_runtimes` is in the order of the folders' names.
+    The folder of an earlier agent's unfinished work is deleted. What the probe of an installed build proves is stored
+    in the home folder, for later agents. `read_facts` does not measure the load by other programs, and `list_runtimes`
+    is in the order of the folders' names.
     """
 
     def __init__(
@@ -119,8 +120,9 @@ class NodeEquipment:
     def probe(self, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
         """Run the self-test, then probe the CPU and the providers of `probe_first`.
 
-        Return the processor's tags, and what these probes and earlier ones have proven. A provider that is not proven
-        is logged and left out. A machine that fails the self-test has no abilities.
+        Return the self-test, the processor's tags, and what these probes and stored ones have proven. A provider that
+        is not proven is logged and left out. A machine that fails the self-test has no tags and no providers. Missing
+        runtimes are installed. Each probe waits up to FIRST_PATIENCE_S for the machine, and then runs without its lock.
         """
         self_test = self.run_self_test(is_cancelled=is_cancelled)
         if not self_test.passed:
@@ -167,11 +169,12 @@ class NodeEquipment:
         return abilities
 
     def try_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """Probe the provider with this short name on a runtime that is installed for it, and return what that proves.
+        """Probe the provider with this short name, and return what that alone proves.
 
-        The probe waits up to TRIAL_PATIENCE_S for the machine, and then runs without its lock. Raises NotProvenError
-        where the provider is unknown, this machine shows no signs of it, its runtime cannot be installed, or it does
-        not execute.
+        A provider that plain ONNX Runtime lacks gets a runtime of its own, which is installed if it is missing; another
+        runs on the agent's own ONNX Runtime, if there is one. The probe waits up to TRIAL_PATIENCE_S for the machine,
+        and then runs without its lock. Raises NotProvenError where the provider is unknown, this machine shows no signs
+        of it, its runtime cannot be installed, or it does not execute.
         """
         entry = providers.find(short)
         if entry is None or not providers.can_be_probed(entry):

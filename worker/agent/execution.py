@@ -32,9 +32,10 @@ def execute_block(
 ) -> None:
     """Measure a block, and call `report` with each of its reports, an EndReport last.
 
-    A block that is cancelled, takes too long, or fails fast ends early, with the reason in its EndReport. A block that
-    takes too long but has a complete round ends without a reason. An exception of `report` (a lost lease) and an
-    OSError (a full disk) end the block without an EndReport, and are raised.
+    A block with questions about divergences only answers them, and measures nothing. A block that is cancelled, takes
+    too long, or fails fast ends early, with the reason in its EndReport. A block that takes too long but has a complete
+    round ends without a reason. An exception of `report` (a lost lease) and an OSError (a full disk) end the block
+    without an EndReport, and are raised.
     """
     folder = Path(environment.work_dir.resolve()) / f"block-{order.attempt}-{time.monotonic_ns()}"
     folder.mkdir(parents=True)

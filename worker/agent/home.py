@@ -52,7 +52,10 @@ class AlreadyRunningError(RuntimeError):
 
 @dataclass(frozen=True)
 class NodeHome:
-    """The files of one node. `is_enrolled` says whether node.json is there, be it valid or not."""
+    """The files of one node. `is_enrolled` says whether node.json is there, be it valid or not.
+
+    The folder, `spool` and `log` may not exist yet.
+    """
 
     folder: Path
 

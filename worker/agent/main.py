@@ -56,8 +56,9 @@ def start(
     enrolment. `probe_first`: providers to probe before the first block; after `idle_probe_s` seconds without a block,
     further ones are probed (0: never). `allowed`: packages that the owner allows in addition to the known
     distributions; those of $ONNXFARM_NODE_ALLOWED_PACKAGES are added. `indexes`: the farm's own indexes that the owner
-    allows; those of $ONNXFARM_NODE_ALLOWED_INDEXES are added. Raises NotEnrolledError, AlreadyRunningError, and
-    ValueError for an address or a name that cannot be used.
+    allows; those of $ONNXFARM_NODE_ALLOWED_INDEXES are added. Where $ONNXFARM_NODE_BROKER has an address, messages come
+    from that broker. Raises NotEnrolledError, AlreadyRunningError, and ValueError for an address or a name that cannot
+    be used.
     """
     make_private(folder)
     home = NodeHome(folder)

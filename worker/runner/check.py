@@ -25,8 +25,9 @@ MAX_OUTPUT_BYTES = 16 << 20
 def run_check(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Run the cell a few times, and return the fields of a CheckReport.
 
-    Import, session and first inference are timed separately. The outputs are compared with the reference, with those of
-    a second run and of a run without optimisations, and the first row with one that runs alone. They are written to
+    Import, session and first inference are timed separately. The outputs are compared with the reference and with those
+    of a second run, and the first row of a batch with one that runs alone. Where the session was cheap to open, they
+    are compared with a run without optimisations, too, and further sessions show their memory. They are written to
     `order.keep`, if it names a file and they have no more than MAX_OUTPUT_BYTES. Raises Refusal where the cell does not
     load or run.
     """

@@ -11,7 +11,7 @@ from worker.runner.session import Tune
 def run_compilation(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Write ONNX Runtime's EPContext model, which contains the compiled code, to `order.keep`, and return its size.
 
-    Raises Refusal where the provider compiled nothing.
+    Raises Refusal where the provider compiled nothing, or the session cannot be opened.
     """
     if order.keep is None:
         raise faults.Refusal("internal", "the order names no file for the compiled model")

@@ -12,7 +12,10 @@ MAX_TEXT = 600
 
 
 class Refusal(Exception):
-    """Ends a pass with a reason: its code, its sentence, and the facts that were measured until then."""
+    """Ends a pass with a reason: its code, its sentence, and the facts that were measured until then.
+
+    `as_reason` returns code and sentence, without the facts.
+    """
 
     def __init__(self, code: str, text: str, **facts: object) -> None:
         super().__init__(text)

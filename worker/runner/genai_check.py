@@ -26,8 +26,9 @@ MAX_PROMPT_TOKENS = 64
 def run_check(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Load the model, compute the scores after a prompt, and return the fields of a CheckReport.
 
-    Import, loading and the first token are timed separately. The scores are written to the file `order.keep`; None
-    keeps none. Raises Refusal where the model does not load or run.
+    Import, loading and the first token are timed separately. Where a plain session cannot compute the scores, nothing
+    is compared. The scores are written to the file `order.keep`; None keeps none. Raises Refusal where the model does
+    not load or run.
     """
     prompt = _choose_prompt(load_arrays(order.inputs))
     loaded = genai.load_model(order, genai.GenerationRequest(prompt, 1), timer=timer)

@@ -1,4 +1,7 @@
-"""Reads this process's memory in bytes: resident memory and address space, now and at their peaks."""
+"""Reads this process's memory in bytes: resident memory and address space, now and at their peaks.
+
+A function that may return None does so on other systems than Linux. RLIMIT_AS limits the address space.
+"""
 
 import ctypes
 import re
@@ -19,7 +22,6 @@ def read_peak_bytes() -> int:
 
 
 def read_peak_address_space_bytes() -> int | None:
-    """Read the peak of the address space (VmPeak), which RLIMIT_AS limits; None on other systems than Linux."""
     return _read_status("VmPeak")
 
 

@@ -65,7 +65,7 @@ def compute_scale(reference: Array) -> float:
 def measure_largest_difference(first: Array, second: Array) -> float | None:
     """Measure the largest finite absolute difference of two arrays.
 
-    None for different shapes, texts or objects, and where no difference is finite.
+    None for different shapes, empty arrays, texts or objects, and where no difference is finite.
     """
     if first.shape != second.shape or first.size == 0 or first.dtype.kind in "OSU":
         return None
@@ -75,7 +75,10 @@ def measure_largest_difference(first: Array, second: Array) -> float | None:
 
 
 def summarise_values(value: Array) -> dict[str, object]:
-    """Summarise the finite values by range, mean and standard deviation, and count the others."""
+    """Summarise the finite values by range, mean and standard deviation, and count the others.
+
+    Without finite values, there are only the counts.
+    """
     wide = value.astype(np.float64).ravel()
     finite = wide[np.isfinite(wide)]
     facts: dict[str, object] = {"nan_count": _count(np.isnan, value), "inf_count": _count(np.isinf, value)}
@@ -100,7 +103,10 @@ def locate_largest_difference(value: Array, reference: Array) -> dict[str, objec
 
 
 def are_bit_equal(first: object, second: object) -> bool:
-    """Say whether two outputs are the same to the last bit; NaN equals NaN of the same bits."""
+    """Say whether two outputs are the same to the last bit; NaN equals NaN of the same bits.
+
+    Arrays of objects, and outputs that are not arrays, are compared by `==`.
+    """
     if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray)):
         return bool(first == second)
     if first.dtype.kind == "O":

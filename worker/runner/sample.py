@@ -41,7 +41,7 @@ def run_scenario(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: 
     """Open a scenario, step through it and close it, and return what `close` returns. Raises Refusal.
 
     Garbage collection is switched off, and stays off afterwards. Where `turns` is set, the process waits for its turn
-    before it warms up.
+    before it warms up, and the number of its turns is added to the sample.
     """
     scenario.open()
     with faults.translate_errors("run"):

@@ -49,7 +49,10 @@ class Tune(TypedDict, total=False):
 
 
 def make_session_options(settings: SessionOrder, *, tune: Tune) -> "onnxruntime.SessionOptions":
-    """Make ONNX Runtime's SessionOptions. Raises Refusal for a config entry or policy that it does not take."""
+    """Make ONNX Runtime's SessionOptions, with the config entries of `tune`, which those of the cell replace.
+
+    Raises Refusal for a config entry that it does not take, and for a policy where this release has none.
+    """
     # imported late, because this module is needed to read the order, before the timed import of onnxruntime
     import onnxruntime
 

@@ -190,6 +190,7 @@ def has_settled(timings: Timings, budget: BudgetOrder) -> bool:
     """Say whether the last `windows_agreeing` windows agree within 5 % on p50 and mean; False for fewer windows.
 
     With a budget of one window, the p50 of the last window's two halves have to agree; a window of one run has settled.
+    Raises IndexError before the first window then.
     """
     if budget.windows_agreeing == 1:
         last = timings.list_windows()[-1]
@@ -210,7 +211,7 @@ def compute_positive_median(readings: Sequence[float] | Readings, *, scale: floa
 
 
 def agree_within_tolerance(values: Sequence[float]) -> bool:
-    """Say whether the largest value exceeds the smallest by at most 5 % (AGREEMENT)."""
+    """Say whether the largest value exceeds the smallest by at most 5 % (AGREEMENT). Raises ValueError for none."""
     return max(values) <= min(values) * (1 + AGREEMENT)
 
 

@@ -53,7 +53,8 @@ class NotProvenError(Exception):
 class Abilities:
     """What a node has proven: tags, each with its evidence in words, and providers by ONNX Runtime's names.
 
-    `self_test` is the newest one. A node that did not pass it claims nothing.
+    `self_test` is the newest one. A node that did not pass it claims nothing. In `a | b`, the evidence and the
+    self-test of `b` replace those of `a`.
     """
 
     tags: dict[str, str] = field(default_factory=dict)
@@ -67,7 +68,7 @@ class Abilities:
 
 
 def list_machine_tags(facts: Facts) -> dict[str, str]:
-    """List the tags of the processor, which are its architecture and instruction sets, with their evidence."""
+    """List the tags of the processor, with their evidence: `x86` or `arm` if it is one, and its instruction sets."""
     arch = facts.arch.lower()
     tags = {tag: f"architecture {facts.arch}" for tag, names in (("x86", X86), ("arm", ARM)) if arch in names}
     return tags | {name: f"the processor lists {name}" for name in facts.instruction_sets}
@@ -86,7 +87,7 @@ def list_probable_providers(facts: Facts) -> tuple[str, ...]:
 
 
 def shows_signs(signs: providers.Signs, facts: Facts) -> bool:
-    """Say whether this machine has the system, the device files and the libraries of a provider.
+    """Say whether this machine has a provider's system and architecture, one of its device files and all its libraries.
 
     That does not prove that the provider executes. Where the variable that `signs` names lets the processor stand in
     for the device, no device files are needed.
@@ -101,7 +102,10 @@ def shows_signs(signs: providers.Signs, facts: Facts) -> bool:
 
 
 def find_agent_runtime() -> Installed | None:
-    """Return the ONNX Runtime of this agent's own environment; None where it has none."""
+    """Return the plain ONNX Runtime (`onnxruntime`) of this agent's own environment; None where it has none.
+
+    Other builds in it, such as onnxruntime-gpu, are not found.
+    """
     try:
         runtime = Runtime(distribution="onnxruntime", version=version("onnxruntime"))
     except PackageNotFoundError:
@@ -116,7 +120,7 @@ def probe(
 
     The staged runner in `stage` runs the model in a separate process, with its files in `folder`. Where the
     processor simulates the device, the tag is the provider's simulated one. Raises NotProvenError where the model does
-    not run, or where its trace does not show the provider.
+    not run, or where its trace does not show the provider, and UnknownProvider for a name that is in no table.
     """
     entry = providers.resolve(short)
     folder.mkdir(parents=True, exist_ok=True)
@@ -146,7 +150,7 @@ def probe(
 
 
 def load_proven(folder: Path) -> Abilities:
-    """Load what earlier probes of installed builds proved, without a self-test.
+    """Load what `store_proven` stored in this home folder: tags and providers, without a self-test.
 
     Return no tags for a missing or invalid file.
     """

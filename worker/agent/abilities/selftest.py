@@ -45,9 +45,9 @@ def run(
 ) -> SelfTest:
     """Run the golden model on the CPU: first compare its answer, then time it in fresh processes.
 
-    A wrong answer, a failing process or a cancellation gives a SelfTest that did not pass, and raises nothing. `p50_ms`
-    is the smallest of the medians of LAUNCHES processes. `stage` is the folder of the staged runner, and `folder` one
-    for the model and the processes.
+    A wrong answer, or a check that fails or is cancelled, gives a SelfTest that did not pass, and raises nothing. So
+    does timing without any result. `p50_ms` is the smallest of the medians of LAUNCHES processes, without those that
+    failed. `stage` is the folder of the staged runner, and `folder` one for the model and the processes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     stages.compile_stage(stage, python=installed.python)

@@ -123,7 +123,7 @@ def wait_for_approval(
 
     A stored secret that is not due for renewal is returned without asking the farm. While the farm is away, the request
     is repeated. Raises StoppedError when `stop` is set, RejectedError when the farm refuses the node, for instance a
-    retired one, and NodeUnknownError when it does not know the node.
+    retired one, NodeUnknownError when it does not know the node, and OSError where the secret cannot be stored.
     """
     grant = home.load_secret()
     if grant is not None and not is_renewal_due(grant):

@@ -92,7 +92,7 @@ class Gateway:
     Every request raises UnavailableError, NodeUnknownError, LeaseLostError or RejectedError where it fails, as the
     docstring of the module says, and RejectedError for an answer that is not the expected document.
     `receive_message` is a long poll: None where no message came within `wait_s` seconds. The same `claim` may be sent
-    again by the node that got the block.
+    again by the node that got the block. `hello` and `claim` also tell the farm what this agent supports (UNDERSTOOD).
     """
 
     def __init__(self, url: str, *, secret: str | None = None, client: httpx2.Client | None = None) -> None:

@@ -28,7 +28,7 @@ UNNAMED_S = 1.0
 class BrokerConnection:
     """A connection to the broker, with the user that belongs to this node. Raises ValueError for an invalid address.
 
-    The connection is made by the first `receive_message`.
+    The connection is made by the first `receive_message`. `set_queues` replaces the queues, which are none at first.
     """
 
     def __init__(self, url: str) -> None:
@@ -48,7 +48,7 @@ class BrokerConnection:
     def receive_message(self, *, wait_s: float) -> Offer | None:
         """Receive the next message of the node's queues; None when none came within `wait_s` seconds (1 at least).
 
-        None also, after UNNAMED_S, while `set_queues` has named no queues.
+        None also without queues: after UNNAMED_S before the first `set_queues`, and at once if that named none.
         Raises gateway.UnavailableError while the broker is away, and gateway.GatewayError where it refuses the node's
         user, or for an invalid message.
         """

@@ -19,7 +19,10 @@ PATIENCE_LEASES = 4
 
 
 class LeaseKeeper:
-    """Keeps a lease inside a `with`. When `is_lost` becomes true, the runner has to be killed."""
+    """Keeps a lease inside a `with`. When `is_lost` becomes true, the runner has to be killed.
+
+    That is so once the farm refuses a heartbeat or answers none for PATIENCE_LEASES leases, and after `give_up`.
+    """
 
     def __init__(self, gateway: farm.Gateway, lease: Lease) -> None:
         self._gateway = gateway

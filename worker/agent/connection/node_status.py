@@ -21,7 +21,7 @@ class NodeStatus:
     is_ready: bool
     # what the farm says of the node; None where it could not be asked
     farm_answer: str | None
-    # whether the farm knows the node; False also where it could not be asked
+    # whether the farm knows the node; False also where it was not asked or did not answer
     is_known: bool
     # why asking the farm failed; None where it did not fail, or where a node without a secret did not ask
     problem: str | None
@@ -29,10 +29,11 @@ class NodeStatus:
     waiting_reports: int
     # how many runtimes are installed
     runtimes: int
-    # sorted tags that probes have proven, without the CPU's
+    # sorted tags that probes of installed builds have proven, without the CPU's
     proven: tuple[str, ...]
 
     def list_rows(self) -> list[tuple[str, str]]:
+        """List the status for a person, as pairs of a label and a text. `problem` and `is_known` are left out."""
         return [
             ("node", f"{self.identity.name} (number {self.identity.node_id} of {self.identity.url})"),
             ("fingerprint", self.identity.fingerprint),
@@ -71,8 +72,9 @@ class NodeStatus:
 def read_status(home: NodeHome, *, url: str | None = None) -> NodeStatus:
     """Read the home folder and ask the farm, at `url` or at the address of the enrolment.
 
-    Where asking fails, the status has the `problem`. A node without a valid secret does not ask the farm. Raises
-    NotEnrolledError where the folder holds no node.
+    Where asking fails, the status has the `problem`. A node without a valid secret does not ask the farm, and
+    `farm_answer` says so. Raises NotEnrolledError where the folder holds no node, and ValueError for an address that
+    `check_url` refuses, if the farm is asked.
     """
     identity = home.load_identity()
     answer = _ask_farm(home, url or identity.url)

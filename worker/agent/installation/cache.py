@@ -49,7 +49,8 @@ class ArtifactCache:
     def provide_file(self, ref: FileRef, *, keep: Iterable[str] = ()) -> Path:
         """Return the path of the cached file, which is fetched if it is missing or damaged.
 
-        `keep`: the digests of files that must not be deleted to make room. Raises ArtifactUnavailableError.
+        `keep`: the digests of files that must not be deleted to make room. Raises ArtifactUnavailableError, and OSError
+        where the cache's folder cannot be written.
         """
         path = self.folder / ref.sha256[:2] / ref.sha256
         if not self._is_good(path, ref):
@@ -125,7 +126,7 @@ class ArtifactCache:
 
 
 def list_digests(order: BlockOrder) -> set[str]:
-    """Return the digests of all files that a block needs."""
+    """Return the digests of all cached files that a block's arms need: models, inputs, references, data and prompts."""
     refs = [arm.inputs.sha256 for arm in order.arms] + [a.reference.sha256 for a in order.arms if a.reference]
     refs += [arm.evaluation.data.sha256 for arm in order.arms if arm.evaluation]
     refs += [arm.prompts.sha256 for arm in order.arms if arm.prompts]

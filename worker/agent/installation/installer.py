@@ -110,7 +110,8 @@ def make_environment(
 
     An earlier environment there is replaced. `with_dependencies` has no effect on requirements that are whole. Return
     the fields of ProbedEnvironment, as `module` reports them when it is imported in the sandbox. Raises DiskFullError,
-    and InstallError with the essential line of uv's output.
+    and InstallError with the essential line of uv's output, or where a package replaced the interpreter, or where
+    `module` cannot be imported.
     """
     uv = find_uv()
     # in this folder, uv finds no uv.toml or pyproject.toml of the user's, which may name another index

@@ -31,8 +31,9 @@ class Requirements:
 
 
 def pin_requirements(runtime: Runtime, recipe: Recipe, *, allowed: Collection[str] = ()) -> Requirements:
-    """Return the recipe's requirements with their hashes; for a locked runtime, every pin of its environment.
+    """Return the recipe's requirements, with the hashes that are known.
 
+    Where the recipe installs dependencies and the runtime is in the lock, return every pin of its environment.
     `allowed`: packages that the machine's owner allows by name. They may be builds of the owner's, and get no hashes.
     """
     hashes, environments = _read_locks()
@@ -56,7 +57,7 @@ def parse_pin(line: str) -> str:
 
 
 def parse_lock(text: str) -> dict[str, list[str]]:
-    """Parse a requirements file with hashes into the hashes of each requirement's line."""
+    """Parse a requirements file with hashes into the hashes of each requirement's line; empty where it has none."""
     lines = [line for line in text.replace("\\\n", " ").splitlines() if line and not line.lstrip().startswith("#")]
     return {line.partition(" --hash")[0].strip(): re.findall(r"sha256:([0-9a-f]{64})", line) for line in lines}
 

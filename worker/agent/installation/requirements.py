@@ -40,10 +40,11 @@ class Recipe:
 
 
 def make_recipe(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
-    """Make the requirements of a runtime's environment, with numpy 1 up to release 1.18 and numpy 2 above.
+    """Make the requirements of a runtime's environment, with numpy 1 up to ONNX Runtime 1.18, else numpy 2.
 
-    `wheel`: the file of a build that is on no index. A plug-in is installed together with plain ONNX Runtime, and
-    dependencies are installed only for third-party plug-ins.
+    `wheel`: the file of a build that is on no index; it is ignored for plug-ins and frameworks. A plug-in is installed
+    together with plain ONNX Runtime. Dependencies are installed for frameworks, for third-party plug-ins, and for
+    builds that do not run without theirs.
     """
     engine = engines.engine_of(runtime)
     if engine.stands_alone:

@@ -38,7 +38,8 @@ class RuntimeUnavailableError(ReasonedError):
 class Installed:
     """An installed runtime. `providers` are those of its build, whether they work here or not.
 
-    `loads`: the newest versions of models that it loads; None: not known.
+    `python` is the interpreter of its environment. `loads`: the newest versions of models that it loads; None: not
+    known.
     """
 
     runtime: Runtime
@@ -57,6 +58,7 @@ class Installed:
 class RuntimeStore:
     """The runtimes in a folder, which several agents of a user may share.
 
+    After an install that exceeds `limit_bytes`, the least recently used ones are deleted.
     `allowed`: packages that this machine's owner allows by name, in addition to the known distributions. `indexes`: the
     farm's indexes that the owner allows. `wheels`: the folder of builds that were given as files. `list_loads` maps the
     name of each installed runtime to the newest versions of models that it loads, where they are known.

@@ -33,7 +33,8 @@ class WheelError(ValueError):
 def import_wheel(path: Path, folder: Path) -> Runtime:
     """Copy a wheel into the folder of wheels, and return its runtime, whose version ends in 7 digits of its sha256.
 
-    Raises WheelError where it cannot be read, is no build of ONNX Runtime, or is for other machines.
+    Raises WheelError where it cannot be read, is no build of ONNX Runtime, or is for other machines, and OSError where
+    the copy cannot be written.
     """
     try:
         name, version, _, tags = parse_wheel_filename(path.name)
@@ -73,7 +74,7 @@ def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
     """Download the one of these wheels that fits this machine best into `folder`, and return its path.
 
     One for this Python comes first, but one for another Python on this system fits too. Raises WheelError where none
-    fits or can be downloaded.
+    fits, the best cannot be downloaded or written, or one is not named like a wheel.
     """
     supported = list(sys_tags())
     ranks = {tag: rank for rank, tag in enumerate(supported)}
@@ -106,7 +107,8 @@ def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
 def find_supported_pythons(wheel: Path) -> tuple[int, int] | None:
     """Return the lowest and the highest minor version of Python 3 that a wheel is for; None: its name has none.
 
-    The highest is 99 where the wheel is for any newer version too (abi3).
+    The highest is 99 where the wheel is for any newer version too (abi3). Raises InvalidWheelFilename for a file
+    that is not named like a wheel.
     """
     tags = parse_wheel_filename(wheel.name)[3]
     minors = [int(match[1]) for tag in tags if (match := _PYTHON.fullmatch(tag.interpreter))]

@@ -31,7 +31,7 @@ class EnergyUnreadableError(RuntimeError):
 
 @dataclass(frozen=True)
 class Meter:
-    """An energy counter that only grows. `read_j` returns joules, and `name` says what it counts."""
+    """An energy counter that only grows. `read_j` returns joules since some moment, and `name` says what it counts."""
 
     name: str
     read_j: Callable[[], float]
@@ -148,7 +148,10 @@ class _Counter:
 
 
 def open_nvidia_meter(device: int, *, library: str = NVML) -> Meter:
-    """Open the driver's energy counter of an NVIDIA device, Volta or newer. Raises EnergyUnreadableError."""
+    """Open the driver's energy counter of an NVIDIA device, Volta or newer. Raises EnergyUnreadableError.
+
+    A later reading that fails returns the count of the one before.
+    """
     try:
         nvml = ctypes.CDLL(library)
         handle, count = ctypes.c_void_p(), ctypes.c_ulonglong()

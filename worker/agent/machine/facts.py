@@ -48,7 +48,7 @@ class MachineState:
 
 
 def list_warnings(state: MachineState) -> tuple[str, ...]:
-    """List a sentence for each state that makes measurements worse, the most serious first; none on a quiet machine."""
+    """List a sentence for each state that makes measurements worse, the most serious first; none for an unknown one."""
     return (*_warn_of_other_programs(state), *_warn_of_clock(state), *_warn_of_machine(state))
 
 

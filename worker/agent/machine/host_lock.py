@@ -163,7 +163,10 @@ def _is_fresh(path: Path) -> bool:
 
 
 def describe_holder(descriptor: int, *, locks: Path = LOCKS) -> str:
-    """Say in one or two sentences who holds the lock of this open file, since when, and what happens next."""
+    """Say in one or two sentences who holds the lock of this open file, since when, and what happens next.
+
+    For this process itself, the sentence is that it is testing what else the machine can run.
+    """
     holder = _find_holder(descriptor, locks=locks)
     if holder is None:
         return f"Another program is measuring on this machine. {TURNS}"
@@ -246,7 +249,8 @@ def hold_machine(
 
     `on_wait` is called with a sentence about the holder, at once and every minute of the wait. `ticket`: the place of a
     caller that tries again soon after a BusyError. Raises BusyError when the machine is still held after `patience_s`
-    seconds, or once `is_cancelled` is true. A machine that is free and that nobody waits for is taken even then.
+    seconds, or once `is_cancelled` is true; a machine that is free and that nobody waits for is taken even then. Raises
+    OSError where the lock file cannot be opened.
     """
     descriptor = _open_lock_file(find_lock_path())
     place = ticket or Ticket()
@@ -272,7 +276,7 @@ def try_to_hold_machine(
 ) -> Iterator[bool]:
     """Hold the machine if it is free within `patience_s` seconds, else go on without it. Yield whether it is held.
 
-    A wait that is cancelled goes on without it, too.
+    A wait that is cancelled goes on without it, too. Raises OSError where the lock file cannot be opened.
     """
     with contextlib.ExitStack() as stack:
         try:

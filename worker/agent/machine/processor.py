@@ -32,7 +32,10 @@ class Processor:
 
 
 def read_processor() -> Processor:
-    """Read the processor from `lscpu -J`, which takes 8 ms, else from sysctl (macOS), else from Python."""
+    """Read the processor from `lscpu -J`, which takes 8 ms; where that is not installed, from sysctl or from Python.
+
+    From those (macOS, others) only the model is known. Where lscpu fails, everything is unknown.
+    """
     if shutil.which("lscpu"):
         return parse_lscpu(_run(["lscpu", "-J"]))
     if sys.platform == "darwin":
@@ -42,7 +45,10 @@ def read_processor() -> Processor:
 
 
 def parse_lscpu(text: str) -> Processor:
-    """Parse the JSON of lscpu, whose newer versions nest fields; an empty Processor where it is invalid."""
+    """Parse the JSON of lscpu, whose newer versions nest fields; an empty Processor where it is invalid.
+
+    Of the instruction sets, those of RELEVANT_FLAGS count, in that order. A cache is a text such as "L2 1 MiB".
+    """
     try:
         fields = dict(_flatten_fields(json.loads(text)["lscpu"]))
     except (ValueError, KeyError, TypeError):

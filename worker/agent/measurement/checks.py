@@ -19,7 +19,8 @@ _LOG_CHARACTERS = 4_000
 def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
     """Run the check pass of an arm: it loads, runs, and compares the outputs with the reference.
 
-    A process that fails, or whose answer cannot be read, gives a report with a reason.
+    The outputs stay in OUTPUTS_FILE of the arm's scratch folder, unless they are large. A process that fails, or whose
+    answer cannot be read, gives a report with a reason.
     """
     order: RunnerOrder = {**make_runner_order(arm, "check"), "keep": str(arm.scratch / OUTPUTS_FILE)}
     answer = launcher.launch(arm, order, work_dir=arm.scratch)

@@ -196,7 +196,8 @@ class BlockQuestions:
 def answer_questions(order: BlockOrder, questions: BlockQuestions) -> Iterator[DivergenceReport]:
     """Answer the order's questions in turn, and yield a report for each. A report without an answer has a reason.
 
-    A question is answered when its report is asked for. A part that shows the difference is stored first.
+    A question is answered when its report is asked for. Where a difference was found, the part of the model is stored
+    first, even if that part does not show the difference when it runs again.
     """
     for number, question in enumerate(order.divergences):
         folder = questions.folder / f"divergence-{number}"
@@ -252,7 +253,10 @@ def _make_question(
 
 
 def describe_unoptimised() -> str:
-    """Name the reference that is used without another side: this agent's ONNX Runtime without optimisations."""
+    """Name the reference that is used without another side: this agent's ONNX Runtime without optimisations.
+
+    Raises PackageNotFoundError where the agent has no ONNX Runtime.
+    """
     return f"onnxruntime=={version('onnxruntime')}, CPU, no optimisations"
 
 

@@ -45,7 +45,7 @@ def evaluate_arms(
 
     Arms that differ only in their workload, or in settings such as threads that do not change outputs, share one
     evaluation. `judge` replaces the metric of the recipe. Arms of other engines than ONNX Runtime get a report with a
-    reason, and so do those that remain after ALL_S seconds.
+    reason, and so do those with a metric that this node does not know, and those that remain after ALL_S seconds.
     """
     reports: dict[str, AccuracyReport] = {}
     ends_at = time.monotonic() + ALL_S
@@ -72,8 +72,8 @@ def evaluate_block(
 ) -> None:
     """Judge the arms of a block on labelled data, without checks, traces or rounds.
 
-    `report` is called with an AccuracyReport for each arm with labelled data, and with a CheckReport that has the
-    reason for each arm that cannot be prepared.
+    `report` is called with a CheckReport that has the reason for each arm that cannot be prepared, and then with an
+    AccuracyReport for each arm with labelled data. Neither facts nor an EndReport are reported.
     """
     environment.work_dir.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="judged-", dir=environment.work_dir.resolve()))

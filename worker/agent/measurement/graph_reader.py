@@ -33,7 +33,10 @@ class ReadGraph(TypedDict):
 
 
 def read_in_child(paths: list[str]) -> dict[str, list[ReadGraph | None]]:
-    """Read the graphs of .onnx files; None where a file cannot be read, or has more than MAX_NODES."""
+    """Read the graphs of .onnx files, without Constant nodes. Return them under `graphs`, in the same order.
+
+    None stands for a file that cannot be read, or has more than MAX_NODES.
+    """
     return {"graphs": [_read_graph(path) for path in paths]}
 
 

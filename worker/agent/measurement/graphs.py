@@ -16,7 +16,10 @@ _ANSWER = TypeAdapter(dict[str, tuple[Graph | None, ...]])
 
 
 def read_graphs(paths: Sequence[Path], *, work_dir: Path, memory_bytes: int | None = None) -> list[Graph | None]:
-    """Read the graphs of .onnx files, in the same order; None for a file that cannot be read or is too large."""
+    """Read the graphs of .onnx files, in the same order; None for a file that cannot be read or is too large.
+
+    All are None where the child fails, for instance because it takes longer than TIMEOUT_S.
+    """
     policy = Policy(read_only=(_OURS, *paths), read_write=(work_dir,), memory_bytes=memory_bytes)
     try:
         ending = child.run_function(

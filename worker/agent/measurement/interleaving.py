@@ -120,7 +120,7 @@ def interleave_processes(
     Return the answers in this order. MAX_STARTING processes at a time load their models; after each such group,
     `on_ready` is called with time.monotonic(). Once all are loaded, they warm up one after the other. In each cycle,
     the order of turns is drawn anew. No cycle begins after `limit_s`. A process that dies or hangs ends only its own
-    sample.
+    sample. Raises ValueError for no processes.
     """
     with ExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(max_workers=len(launches), thread_name_prefix="turns"))

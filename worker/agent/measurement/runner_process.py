@@ -31,7 +31,10 @@ _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "ORT_DISABLE_TELEMET
 
 @dataclass
 class Answer:
-    """The answer of a process: its decoded reply or a reason, and how it ended; None where none was started."""
+    """The answer of a process: its decoded reply or a reason, and how it ended; None where none was started.
+
+    `wall_ms` is 0 then.
+    """
 
     reply: dict[str, object] = field(default_factory=dict)
     reason: Reason | None = None

@@ -103,8 +103,8 @@ class Sampler:
         """Measure a sample of each arm, in turns where possible, and yield the samples in the order of `arms`.
 
         A disturbed sample is repeated up to MAX_REMEASURES times while the schedule allows it, but not where most of
-        the arms that take turns are disturbed. A launch that fails yields a sample with a reason. Samples of arms that
-        take turns are yielded once all are measured.
+        the arms that take turns are disturbed. The last repeat replaces those before, also if it fails. A launch that
+        fails yields a sample with a reason. Samples of arms that take turns are yielded once all are measured.
         """
         for arm in arms:
             self.rates.search(arm, launch=partial(self._launch, arm))
@@ -178,8 +178,9 @@ class Sampler:
 def can_take_turns(arms: Sequence[PreparedArm], *, peaks: dict[int, int]) -> bool:
     """Say whether the processes of these arms may run together.
 
-    True for two or more arms with the plain scenario in host memory, if their known peaks together fit MEMORY_SHARE of
-    the free memory. Processes would disturb each other on a device, and other scenarios need the machine alone.
+    True for two or more arms with the plain scenario in host memory, if the peak of each is in `peaks` (bytes), and all
+    together fit MEMORY_SHARE of the free memory. Processes would disturb each other on a device, and other scenarios
+    need the machine alone.
     """
     if len(arms) < 2 or not hasattr(os, "mkfifo"):
         return False
@@ -208,8 +209,9 @@ def is_contention_judged(arm: PreparedArm, *, is_emulated: bool | None = None) -
 def parse_sample(answer: Answer, *, arm: PreparedArm, position: int, remeasured: int) -> ArmSample:
     """Parse a runner's answer into a sample, or into the reason why there is none.
 
-    `position` is the arm's place in the round, and `remeasured` how often its sample was repeated. An invalid answer
-    gives a reason, too.
+    `position` is the arm's place in the round, and `remeasured` how often its sample was repeated. The phase `process`
+    of the sample is the whole time of the process, and `exit` what no other phase took. An invalid answer gives a
+    reason, too.
     """
     if answer.reason is not None:
         return ArmSample(arm=arm.arm, position=position, reason=answer.reason)

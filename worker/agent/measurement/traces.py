@@ -208,8 +208,10 @@ class Mapper:
 def make_report(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_edges: bool = False) -> TraceReport:
     """Make the report of one trace, and call `store` with the raw file of an arm's first trace.
 
-    `has_edges`: operators also name the model's own nodes that they read from, if its graph is known. The report of a
-    trace that failed, or that holds no complete run, has only the reason. `mapper` must have read the graphs before.
+    Operators come slowest first; beyond MAX_OPERATORS they are summed for each provider. Providers come by their share
+    of the time, the largest first. `has_edges`: operators also name the model's own nodes that they read from, if its
+    graph is known. The report of a trace that failed, or that holds no complete run, has only the reason. `mapper` must
+    have read the graphs before.
     """
     origins, source = mapper.map_origins(profiled), mapper.get_source_graph(profiled)
     arm, trace_round = profiled.arm.arm, profiled.trace_round

@@ -43,7 +43,8 @@ class Engine:
 def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) -> Engine:
     """Open the session, and time that. `tune` has further session options, such as the profiler's.
 
-    Raises Refusal where the provider is not in this build or not active, or where the model does not load.
+    Raises Refusal where the provider is not in this build or not active, where its plug-in has no device here, or where
+    the model does not load or an option is refused. With a policy, another provider may be active.
     """
     requested = list_requested_providers(order)
     available = list(onnxruntime.get_available_providers())
@@ -103,6 +104,7 @@ def list_requested_providers(order: Order) -> list[str]:
 
 
 def make_provider_options(order: Order) -> dict[str, str]:
+    """Return the cell's options for its provider, and those of a compiling provider's engine cache that it lacks."""
     return {**engine_cache.make_cache_options(order), **order.provider_options}
 
 
@@ -135,7 +137,7 @@ def choose_inputs(engine: Engine, arrays: Arrays) -> Arrays:
 
 
 class Feed:
-    """A session with its inputs, which are bound once, or are arrays if the cell's call is `session.run`.
+    """A session with its inputs, which are bound once, or are arrays if the call is `session.run` or one has strings.
 
     Call `run_first` once, then `settle` once, then `run` or the `timed_call` any number of times.
     """

@@ -139,7 +139,10 @@ class ProgramFeed:
         self._last: object = None
 
     def run_first(self) -> None:
-        """Run once, at which torch.compile compiles. Raises Refusal where its C++ compiler fails."""
+        """Run once, at which torch.compile compiles. Raises Refusal where its C++ compiler fails.
+
+        Any other error of PyTorch is raised as it is.
+        """
         try:
             self.run()
         except Exception as error:

@@ -1,4 +1,8 @@
-"""Judges embeddings: by their cosine with given ones, and by whether samples of one label lie together."""
+"""Judges embeddings: by their cosine with given ones, and by whether samples of one label lie together.
+
+The cosine with an embedding of zeros is 0. Values that are not finite are refused; so are given embeddings of another
+shape than the outputs.
+"""
 
 from collections.abc import Sequence
 from functools import partial

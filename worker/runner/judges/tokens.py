@@ -29,7 +29,7 @@ def _sum_for_sample(scores: Array, tokens: Array) -> tuple[float, int]:
 def compute_perplexity(batches: Sequence[Array]) -> Array:
     """Compute each sample's pseudo-value of perplexity, exp of the mean of -log p over all tokens.
 
-    `batches` are results of `sum_negative_log_likelihoods`.
+    `batches` are results of `sum_negative_log_likelihoods`. The values are NaN where no token counts.
     """
     surprise, count = np.concatenate(batches).T
     whole, others = float(np.exp(surprise.sum() / count.sum())), count.sum() - count

@@ -34,7 +34,7 @@ class UserJudge:
 
         The figures are an array with one for each of the `count` samples, or a single number for all of them. Raises
         Refusal, with the lines of the user's file, where the function fails, takes longer than `limit_s`, or returns
-        anything else.
+        anything else, and MemoryError. Only the main thread may call this, because the limit is kept by a signal.
         """
         with self._limit_time(limit_s), self._explain_failures():
             function = self._load_function()

@@ -38,7 +38,10 @@ class ClosedLoop:
         return False
 
     def close(self) -> dict[str, object]:
-        """Return the sample of all streams together, and the providers."""
+        """Return the sample of all streams together, and the providers.
+
+        On a device with its own memory, first measure one session also with copies.
+        """
         streams, peaks, sessions = self._streams, summaries.read_memory_peaks(), self._sessions
         wall_ns = max(stream.ended_ns for stream in streams) - min(stream.began_ns for stream in streams)
         sample = {

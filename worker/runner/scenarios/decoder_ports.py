@@ -100,7 +100,8 @@ class Steps:
     step before it wrote. So nothing is bound between two steps, and only the token is copied, into `token`. `scores`
     has two views: the scores after the prompt, and those after any further token. `prompt` is the buffer of the
     prompt's tokens, which may be written to, and `prompt_scores` the scores after each of them, [row, token,
-    vocabulary].
+    vocabulary]. `max_length` is the number of tokens that a cache holds at the end, and `cache_bytes` the size of all
+    caches then, of one buffer each.
     """
 
     def __init__(self, session: Any, decoder: Decoder, *, prompt: Array, new: int) -> None:
@@ -177,7 +178,8 @@ class Steps:
 def compute_cache_shape(port: Port, *, batch: int, length: int) -> list[int]:
     """Compute the shape of a cache that holds `length` tokens: batch, heads, tokens, size of a head.
 
-    Where keys and values are in one tensor, a dimension of 2 comes first. The model has to fix heads and their size.
+    Where keys and values are in one tensor, a dimension of 2 comes first. Raises AssertionError where the model
+    does not fix heads and their size.
     """
     *front, heads, _, head_size = port.shape
     assert isinstance(heads, int)

@@ -52,7 +52,10 @@ class GenerateByGenai:
             self._score(prompts.draw_forced_tokens(settings, vocabulary=vocabulary))
 
     def step(self) -> bool:
-        """Warm up at the first call; at the second, measure, and time the sampler. Return whether another follows."""
+        """Warm up at the first call; at the second, measure, and time the sampler. Return whether another follows.
+
+        After the sampler, the first and the last prompt of a batch are generated alone, to compare their tokens.
+        """
         budget, timer = self._context.order.budget, self._context.timer
         if self._warm is None:
             with timer.phase("warmup"):

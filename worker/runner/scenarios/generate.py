@@ -38,7 +38,8 @@ class Generate:
     def open(self) -> None:
         """Load the decoder, run the prompt, and compute all scores that are reported, before generations are timed.
 
-        Raises Refusal where the model is no decoder, a generation does not fit into free memory, or a run fails.
+        Raises Refusal where the model is no decoder or is a framework's program, a generation does not fit into free
+        memory, or a run fails.
         """
         order, timer = self._context.order, self._context.timer
         if not find_engine_kind(order).has_sessions:
@@ -77,7 +78,10 @@ class Generate:
         return False
 
     def close(self) -> dict[str, object]:
-        """Return the sample, with times, tokens and scores, and the providers."""
+        """Return the sample, with times, tokens and scores, and the providers.
+
+        The first and the last prompt of a batch are generated alone for it, to compare their tokens.
+        """
         generations, gate, warm = self._generations, self._context.order.gate_cpu_share, self._warm
         assert warm is not None
         peaks = summaries.read_memory_peaks()

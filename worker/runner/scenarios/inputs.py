@@ -43,7 +43,8 @@ def make_input_sets(inputs: Arrays, dims: Mapping[str, Sequence[object]], option
     """Make the sets, the same for the same seed. `dims` lists each input's dimensions, dynamic ones by name.
 
     There are `options.count` sets, or as many as the longest list of sizes in `options.shapes` has. The given `inputs`
-    are not one of them.
+    are not one of them. An input without elements, or that is the size of a dimension that does not change, stays as it
+    is. Raises ValueError for sizes that are all `random`.
     """
     dice = np.random.default_rng(np.random.SeedSequence([options.seed % 2**32, 0xF4E5]))
     count = max(options.count, *(len(sizes) for sizes in options.shapes.values())) if options.shapes else options.count

@@ -41,7 +41,7 @@ SWITCH_S = 0.0002
 
 @dataclass(frozen=True)
 class RateStep:
-    """The requests of one rate, and the processor time of all of them."""
+    """The requests of one rate, and the processor time of all of them. `p99_ms` is of latencies from the arrivals."""
 
     rate: float
     served: arrivals.Served
@@ -241,7 +241,7 @@ def find_highest_rate(steps: Sequence[RateStep], bound_ms: float) -> float | Non
     """Find the highest rate whose p99 is within the bound, by interpolation in the logarithm of p99.
 
     Interpolate between the first rate beyond the bound and the one below it. Return the highest rate tried where all
-    are within the bound, and None where the lowest is not.
+    are within the bound, and None where the lowest is not. Raises IndexError for no steps.
     """
     ordered = sorted(steps, key=lambda step: step.rate)
     beyond = next((place for place, step in enumerate(ordered) if step.p99_ms > bound_ms), None)

@@ -62,7 +62,7 @@ def summarise(parts: Sequence[windows.Durations]) -> dict[str, object]:
 
 
 def pack_timings(durations: windows.Durations) -> str:
-    """Pack at most MAX_TIMINGS evenly spaced durations as text.
+    """Pack at most MAX_TIMINGS evenly spaced durations as text. Raises ValueError for no durations.
 
     The text is the kind, `u4` or `u8`, a colon, and base64 of zlib-compressed little-endian integers in ns.
     """
@@ -77,7 +77,10 @@ def read_memory_peaks() -> MemoryPeaks:
 
 
 def make_other_metrics(peaks: MemoryPeaks, metrics: Mapping[str, float | None]) -> dict[str, object]:
-    """Make the fields `peak_memory_bytes` and `metrics` of a Sample. Metrics that are None are left out."""
+    """Make the fields `peak_memory_bytes` and `metrics` of a Sample. Metrics that are None are left out.
+
+    The peak of the address space, where it is known, is one of the metrics.
+    """
     all_metrics = {**metrics, "peak_address_space_bytes": peaks.address_space}
     return {
         "peak_memory_bytes": peaks.resident,

@@ -24,7 +24,8 @@ Clock = Callable[[], int]
 class Sustained:
     """Runs for `order.sustained_s` seconds, and returns a summary of every `order.point_s` seconds under `points`.
 
-    The points' `began_ns` and `ended_ns` are of CLOCK_MONOTONIC, which the agent uses for its energy readings.
+    The points' `began_ns` and `ended_ns` are of CLOCK_MONOTONIC, which the agent uses for its energy readings. There is
+    at least one point. If a thread has fewer points than others, the last ones of these are left out.
     """
 
     def __init__(self, context: LaunchContext) -> None:
@@ -107,7 +108,10 @@ def record_points(
 
 
 def summarise_point(parts: "tuple[Point, ...]") -> dict[str, object]:
-    """Summarise one point of all threads: p50 and p90 in ms, the number of inferences, and its begin and end."""
+    """Summarise one point of all threads: p50 and p90 in ms, the number of inferences, and its begin and end.
+
+    The percentiles are of the durations that were kept, and the number is of all inferences.
+    """
     durations = np.concatenate([np.array(part.durations) for part in parts])
     return {
         "began_ns": min(part.began_ns for part in parts),

@@ -20,7 +20,11 @@ PLACES, PROBES = 8, 64
 
 
 class TeacherForcing:
-    """Keeps scores of the first sequence for some tokens, which the seed draws, the same for every runtime."""
+    """Keeps scores of the first sequence for some tokens, which the seed draws, the same for every runtime.
+
+    `places` are the numbers of the steps, from 0, whose scores are kept. `keep_scores` takes those of the next place,
+    [vocabulary].
+    """
 
     def __init__(self, settings: Mapping[str, Any], *, vocabulary: int) -> None:
         self._settings, self._vocabulary = settings, vocabulary

@@ -19,7 +19,7 @@ def choose_likeliest(scores: Array) -> Array:
 
 
 def measure_score_gap(scores: Array) -> float:
-    """Measure the difference of the best and the second-best score, to four digits.
+    """Measure the difference of the best and the second-best score, to four significant digits.
 
     0 for a single score, or where the difference is not finite.
     """
