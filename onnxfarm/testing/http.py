@@ -41,7 +41,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An HTTP response. `media_type`: of its content."""
+    """An HTTP response. `media_type`: of its content. `of` makes one with a JSON object; None: without content."""
 
     status: int
     content: bytes = b""

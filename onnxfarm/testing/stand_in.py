@@ -130,7 +130,10 @@ class InferenceSession:
         return IOBinding()
 
     def run_with_iobinding(self, binding: IOBinding) -> None:
-        """Run one inference: run every step, then make the outputs."""
+        """Run one inference: run every step, then make the outputs.
+
+        A named dimension that no bound input has is 1.
+        """
         began_us = self._now_us()
         for place, step in enumerate(_BEHAVIOUR["steps"]):
             self._run_step(step, place)
