@@ -31,7 +31,10 @@ Cell = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Two matched cells. `differs`: by the name of each axis in which they differ, the old and the new value."""
+    """Two matched cells. `differs`: by the name of each axis in which they differ, the old and the new value.
+
+    A missing value, null, {} and an empty text do not differ. A value that is missing is None in `differs`.
+    """
 
     old: Cell
     new: Cell

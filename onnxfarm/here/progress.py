@@ -124,7 +124,10 @@ class Follower:
         self._shown_at = clock()
 
     def start_block(self, block: PlannedBlock, *, number: int) -> None:
-        """Show that a block begins. `number` counts from 1."""
+        """Note that a block begins, and print a line about it; a bar shows it with the next activity.
+
+        `number` counts from 1.
+        """
         self._block = f"block {number} of {self._block_count}"
         self._cells = {arm.arm: arm.id for arm in block.arms}
         self._estimate.start_block(number)

@@ -45,7 +45,7 @@ Reshape = Callable[[PlannedBlock], PlannedBlock]
 
 
 class Bench(Protocol):
-    """A model, and a machine that measures it by one plan after another."""
+    """A model, and a machine that measures it by one plan after another. `name`: what the model is called."""
 
     @property
     def name(self) -> str: ...
