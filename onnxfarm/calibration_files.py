@@ -38,7 +38,7 @@ def list_upload_files(path: Path) -> list[tuple[str, Path]]:
 
 
 def make_sample_warning(samples: int) -> str:
-    """Return a warning for fewer than MIN_SAMPLES, and a hint for fewer than GOOD_SAMPLES; empty for more."""
+    """Return a warning for fewer than MIN_SAMPLES, and a hint for fewer than GOOD_SAMPLES; otherwise empty."""
     if samples < MIN_SAMPLES:
         return f"Warning: {samples} calibration samples are few: take at least {MIN_SAMPLES}, better {GOOD_SAMPLES}."
     if samples < GOOD_SAMPLES:

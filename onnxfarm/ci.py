@@ -56,8 +56,10 @@ class CancelledError(BaseException):
 def main(forge_name: str, environment: Mapping[str, str], *options: str) -> int:
     """Run the gate and publish its answer. Return the gate's exit code, even if the forge refused the answer.
 
-    `forge_name`: `github` or `gitlab`. `environment`: the variables of the job. With UNCHANGED in `options` nothing is
-    measured: if there is nothing to measure, the reason is published and PASSED returned; otherwise FAILED is returned.
+    A gate that ends with FAILED but wrote no verdict counts as INTERNAL. After a signal to end, 128 + its number is
+    returned. `forge_name`: `github`; anything else is GitLab. `environment`: the variables of the job; KeyError is
+    raised if GATE_MODEL is missing. With UNCHANGED in `options` nothing is measured: if there is nothing to measure,
+    the reason is published and PASSED returned; otherwise nothing is published and FAILED returned.
     """
     forge: Forge = GitHub(environment) if forge_name == "github" else GitLab(environment)
     model = environment["GATE_MODEL"]

@@ -20,7 +20,10 @@ class Entry:
     source: str
 
     def load(self) -> Command:
-        """Import the command's module, and return its function or typer app. The list of commands needs no import."""
+        """Import the command's module, and return its function or typer app.
+
+        Raises ModuleNotFoundError if a package that the module needs is missing.
+        """
         module, _, name = self.source.partition(":")
         command: Command = getattr(import_module(f"onnxfarm.commands.{module}"), name)
         return command

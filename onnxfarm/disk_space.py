@@ -20,7 +20,8 @@ FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 def check_free_space(folder: Path, *, needed_bytes: int = 0, way_out: str) -> Iterator[None]:
     """Raise Infrastructure if the folder's disk lacks `needed_bytes` of free space, or becomes full inside the `with`.
 
-    `way_out`: the end of the error's message, which says what to do. Other errors inside the `with` pass unchanged.
+    Any OSError in the `with` that says that a disk or a quota is full becomes Infrastructure; other errors pass
+    unchanged. `way_out`: the end of the error's message, which says what to do.
     """
     if shutil.disk_usage(folder).free < needed_bytes:
         raise Infrastructure(_describe_disk(folder, needed_bytes, way_out))

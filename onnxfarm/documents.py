@@ -16,7 +16,10 @@ MAX_SHOWN_CHARACTERS = 40
 
 
 def read_text(path: Path) -> str:
-    """Read a text file. Raises Usage if it is missing, unreadable, not UTF-8 or larger than MAX_FILE_BYTES."""
+    """Read a text file, without a byte order mark.
+
+    Raises Usage if it is missing, unreadable, not UTF-8 or larger than MAX_FILE_BYTES.
+    """
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise Usage(f"{path} is larger than {MAX_FILE_BYTES // 2**20} MiB: give samples, not raw timings.")
@@ -59,7 +62,10 @@ def parse_samples(values: object, *, where: str) -> list[float]:
 
 
 def dump_json_line(value: object) -> str:
-    """Return a value as one line of JSON. Infinity and NaN, which JSON does not have, become null."""
+    """Return a value as one line of JSON, without a line break. Infinity and NaN in dicts and lists become null.
+
+    In a tuple they raise ValueError.
+    """
     return json.dumps(_replace_infinite(value), allow_nan=False, ensure_ascii=False)
 
 

@@ -96,5 +96,5 @@ EXAMPLES = (
 
 
 def find_example(command: str) -> str:
-    """Return the first example that begins with `command`, such as `onnxfarm node`. Raises StopIteration."""
+    """Return the first example of `command`, such as `onnxfarm node`. Raises StopIteration if there is none."""
     return next(example for example in EXAMPLES if f"{example} ".startswith(f"{command} "))

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 def judge_cells(document: Document, *, strict: bool) -> None:
-    """Raise GateFailed if a cell of the document did not finish, or if none is done.
+    """Raise GateFailed if a cell of the document did not finish, if none is done, or if there are no cells.
 
-    Refused cells are allowed if at least one other is done, unless `strict`.
+    Refused cells are allowed if at least one other is done, unless `strict`. A cell whose A/A copy did not finish did
+    not finish either.
     """
     ended = (CellStatus.DONE, CellStatus.REFUSED)
     cells = list_planned_cells(document.cells)

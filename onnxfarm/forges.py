@@ -47,8 +47,8 @@ class Api:
     def request(self, method: str, path: str, content: object = None) -> Any:
         """Send a request with `content` as its JSON body, and return the parsed JSON of the response.
 
-        Raises RefusedError, also for a response that is no JSON. The error's text has neither headers nor the body, so
-        no token can get into the job's log.
+        Raises RefusedError, also for a redirect and for a response that is no JSON. The error's text has neither
+        headers nor the body, so no token can get into the job's log.
         """
         body = None if content is None else json.dumps(content).encode()
         headers = {**self.headers, "Content-Type": "application/json", "User-Agent": "onnxfarm"}
@@ -105,7 +105,8 @@ class Forge(Protocol):
 
     `base_commit`: the commit to compare with. `branch` and `commit`: what the job runs for. `pull_request_head`: the
     newest commit of the pull request's own branch. `comment_problem`: a sentence about why the job cannot write
-    comments; empty if it can. The other four are empty if the job has no such commit or branch.
+    comments; empty if nothing is known to prevent it, but the forge may still refuse. The other four are empty if the
+    job has no such commit or branch.
     """
 
     base_commit: str
@@ -137,7 +138,7 @@ class Forge(Protocol):
 
 
 class GitHub:
-    """A job of GitHub Actions."""
+    """A job of GitHub Actions. Raises KeyError without GITHUB_EVENT_PATH or GITHUB_REPOSITORY in its environment."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         event = json.loads(Path(environment["GITHUB_EVENT_PATH"]).read_text())
@@ -176,7 +177,11 @@ class GitHub:
         self._api.request("PATCH" if path else "POST", path or f"{self._issue}/comments", {"body": body})
 
     def publish_answer(self, answer: Answer, model: str) -> None:
-        """Set the step's outputs, print an annotation at the model's file, and create a check. Raises RefusedError."""
+        """Set the step's outputs, print an annotation at the model's file, and create a check. Raises RefusedError.
+
+        The annotation is a notice for `passed` and `cancelled`, a warning if a comparison is undecided, and else an
+        error. No outputs are set without GITHUB_OUTPUT.
+        """
         if self._output:
             with Path(self._output).open("a") as file:
                 file.write(f"verdict={answer.verdict}\nexit-code={answer.exit_code}\n")

@@ -19,7 +19,7 @@ _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def parse_commit(spec: str) -> str:
-    """Return the REF of `git:REF[:PATH]` if it is a commit's digest; empty for a branch or tag, and for other text."""
+    """Return the REF of `git:REF[:PATH]` if it looks like a commit's digest: 7 to 64 hexadecimal digits; else empty."""
     ref = spec.removeprefix(PREFIX).partition(":")[0]
     return ref if spec.startswith(PREFIX) and _COMMIT.fullmatch(ref) else ""
 

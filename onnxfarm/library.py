@@ -57,12 +57,12 @@ def bench(  # noqa: PLR0913  what the command takes
     quiet: bool = False,
     **matrix: object,
 ) -> Results:
-    """Measure a model on this machine, as `onnxfarm bench` does.
+    """Measure a model on this machine, as `onnxfarm bench` does, but without default sizes for a decoder's prompt.
 
     `evaluation`: labelled data on which every cell is judged, by `recipe` or by the user's function `judge`, written
-    FILE.py:FUNCTION. `home`: the folder for runtimes. `matrix`: axes and settings, see above. Progress goes to stderr
-    unless `quiet`. A cell that fails raises nothing; its `reason` says why. Raises Usage, Infrastructure, and Stopped
-    on Ctrl-C.
+    FILE.py:FUNCTION. `home`: the folder for runtimes; None: that of `onnxfarm bench`. `matrix`: axes and settings, see
+    above; without `runtime`, the newest release is measured. Progress goes to stderr unless `quiet`. A cell that fails
+    raises nothing; its `reason` says why. Raises Usage, Infrastructure, and Stopped on Ctrl-C.
     """
     subject = Subject(Path(model), _make_path(inputs), _make_path(expected), seed)
     judging = parse_judging(recipe, judge, _make_path(evaluation))
@@ -84,8 +84,9 @@ def compare(  # noqa: PLR0913  what the command takes
 ) -> Results:
     """Measure two models side by side, in the same rounds, on this machine.
 
-    All comparisons are between the two models, on the axis `model`. The options are those of `bench`. Raises Usage,
-    also for two models that are the same byte for byte, Infrastructure, and Stopped on Ctrl-C.
+    All comparisons are between the two models, on the axis `model`. The options are those of `bench`, except
+    `expected`. Raises Usage, also for two models that are the same byte for byte, Infrastructure, and Stopped on
+    Ctrl-C.
     """
     first, second = (Subject(Path(side), _make_path(inputs), seed=seed) for side in (base, new))
     judging = parse_judging(recipe, judge, _make_path(evaluation))

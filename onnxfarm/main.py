@@ -27,7 +27,10 @@ def read_release() -> str:
 
 
 class LazyGroup(TyperGroup):
-    """The group of the commands in COMMANDS. A command's module is imported only when the command is called."""
+    """The group of the commands in COMMANDS. A command's module is imported only when the command is called.
+
+    `invoke` removes pydantic's own prefix from the message of a BadParameter, and raises it again.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)

@@ -28,8 +28,8 @@ def list_model_files(model: Path) -> list[Path]:
     """List the files of a model, the .onnx first. `model`: an .onnx, a .zip, or a folder for onnxruntime-genai.
 
     The other files follow by name. An .onnx comes with its external data, and a .zip is listed by itself. A folder must
-    have exactly one .onnx; its hidden files and files for people, such as README.md, are left out. Raises Usage for
-    anything else.
+    have the configuration of onnxruntime-genai, exactly one .onnx, and at most MAX_FILES files; its hidden files,
+    subfolders, and .md, .py and .zip files are left out. Raises Usage for anything else.
     """
     if model.is_dir():
         return _list_folder(model)
@@ -98,7 +98,7 @@ def list_external_data(model: Path, siblings: Iterable[str]) -> list[str]:
     """Return those of `siblings`, names of files in the model's folder, that are its external data.
 
     These are the names that the model's bytes contain, in their order. Names of models, .npz, .zip and .pt2 files are
-    left out. Empty if more than MAX_SIBLINGS names remain.
+    left out. Empty if more than MAX_SIBLINGS names remain, or if the model's file is empty.
     """
     names = [name for name in siblings if Path(name).suffix.lower() not in _NO_DATA]
     if not names or len(names) > MAX_SIBLINGS or model.stat().st_size == 0:

@@ -77,8 +77,8 @@ def exit_with_problem() -> Iterator[None]:
     """Turn exceptions inside the `with` into an exit code, as typer.Exit.
 
     A Problem is printed as a sentence to stderr, and its own exit code is used. Typer's Exit, Abort and BadParameter
-    pass unchanged, and so does BrokenPipeError. Any other exception is a bug: its traceback is printed, and the exit
-    code is INTERNAL. This is also a decorator: `@exit_with_problem()`.
+    pass unchanged, and so do BrokenPipeError, KeyboardInterrupt and SystemExit. Any other exception is a bug: its
+    traceback is printed, and the exit code is INTERNAL. This is also a decorator: `@exit_with_problem()`.
     """
     try:
         yield

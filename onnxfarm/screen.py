@@ -68,7 +68,10 @@ COLUMNS = tuple(sorted(AXES, key=lambda axis: (axis.name in _LAST, _FIRST.get(ax
 
 
 def show(document: Document, *, console: Console, address: str = "") -> None:
-    """Print a bench document for people. `address`: the run's page on the farm, printed last; empty: not printed."""
+    """Print a bench document for people. `address`: the run's page on the farm, printed last; empty: not printed.
+
+    The table leaves out refused cells unless all are refused; their reasons are printed. Long lists are cut.
+    """
     if document.sentence:
         console.print(Text(f"\n{document.sentence}\n", style="bold"))
     if document.cells:

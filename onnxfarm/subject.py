@@ -40,7 +40,10 @@ Judging = str | UserJudge
 
 @dataclass(frozen=True)
 class GateRequest:
-    """What a gate measures: two models if there is a `base` or a `base_version`, otherwise two runtimes."""
+    """What a gate measures: two models if there is a `base` or a `base_version`, otherwise two runtimes.
+
+    `is_late`: whether the deadline is over; False without a deadline.
+    """
 
     subject: Subject
     # a moment of time.monotonic(); None: there is no limit

@@ -51,10 +51,12 @@ def lift_constant_columns(table: Table, *headers: str) -> tuple[str, Table]:
 
 
 def split_to_width(table: Table, *first_headers: str, width: int) -> list[Table]:
-    """Split a table into tables of at most `width` characters, in the order in which to print them.
+    """Split a table into tables that fit `width` characters, in the order in which to print them.
 
-    The first has the columns up to the first right-aligned one, then those under `first_headers`, in this order, then
-    as many others as there is room for. The rest are in further tables, each of which repeats the first column.
+    The first always has the columns up to the first right-aligned one, or all if there is none. Of the other columns,
+    those under `first_headers` get room first, in this order. The rest are in further tables, each of which repeats the
+    first column, and leaves out rows without any other text. Within a table, the order of columns stays. A column that
+    is too wide by itself makes its table wider than `width`.
     """
     first = next((index for index, column in enumerate(table.columns) if column.justify == "right"), len(table.columns))
     order = {header: index for index, header in enumerate(first_headers)}

@@ -20,8 +20,8 @@ def add_divergent_nodes(
 ) -> Document:
     """Return the document with the first divergent node of each pair of runtimes whose outputs differ.
 
-    The nodes are searched for on this machine, and only for the first MAX_PAIRS pairs; the other pairs stay unchanged.
-    Raises Usage and Infrastructure.
+    The nodes are searched for on this machine, and only for those of the first MAX_PAIRS pairs that name a command for
+    it; the other pairs stay unchanged. If the search finds no node, its name is empty. Raises Usage and Infrastructure.
     """
     changed_pairs: dict[tuple[str, str], EngineParity] = {}
     for old, new, pair in parities.find_changed_outputs(document)[:MAX_PAIRS]:

@@ -101,7 +101,8 @@ def apply_settings(
 ) -> matrices.Matrix:
     """Return the matrix with these settings in place of its own. A setting that is None changes nothing.
 
-    `inputs`: fills by the name of an input, which are added to the matrix's own. Raises Usage for a wrong setting.
+    `inputs`: fills by the name of an input, which are added to the matrix's own and replace those of the same inputs.
+    Raises Usage for a wrong setting.
     """
     changes = {name: value for name, value in settings.items() if value is not None}
     if inputs:

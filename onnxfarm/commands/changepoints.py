@@ -62,7 +62,8 @@ def read_series(text: str, *, where: str) -> tuple[list[Series], list[str]]:
     """Parse CSV text. Return a series for each column of values, and the texts of the column of times.
 
     The times are empty if there is no such column, see the top of this module. `where` names the file in errors. Raises
-    Usage for text that is no CSV of finite numbers in time order, and for rows of different lengths.
+    Usage for text without rows of values, or that is no CSV of finite numbers in time order, and for rows of different
+    lengths.
     """
     if text.lstrip()[:1] in ("{", "["):
         raise Usage(f"{where} holds JSON: level shifts are found in CSV, rows of time,value in time order.")

@@ -138,7 +138,10 @@ def _show_files(old: Path, new: Path, *, margin: float, as_json: bool) -> None:
 
 
 def read_bench_file(path: Path) -> BenchFile:
-    """Read a file of `bench`, without its A/A twins. Raises Usage if it is another file, or is not complete."""
+    """Read a file of `bench`, without its A/A twins. Its cells stay in their order, and are checked for id and status.
+
+    Raises Usage if it is another file, or is not complete.
+    """
     document = read_object(path)
     if document.get("schema") != BENCH_SCHEMA:
         raise Usage(

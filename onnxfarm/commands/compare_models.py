@@ -35,7 +35,8 @@ class ComparisonSettings:
 def measure_both(base: Path, new: Path, settings: ComparisonSettings, *, console: Console) -> Document:
     """Measure both models in the same blocks on this machine, and return the bench document.
 
-    Raises Usage for settings that cannot be used and for equal models, Infrastructure, and Stopped on Ctrl-C.
+    Only the two models are compared. `settings.home` None: the default home. Raises Usage for settings that cannot be
+    used and for equal models, Infrastructure, also if a package is missing, and Stopped on Ctrl-C.
     """
     declared = apply_settings(
         read_matrix(None, settings.axes),

@@ -83,8 +83,8 @@ def search_first_divergence(
 ) -> DivergenceDocument:
     """Find the first divergent tensor on this machine, and write the part of the model that shows it to `out`.
 
-    `out` None: that part is not kept. `home`: the folder for runtimes and temporary files. Raises Usage and
-    Infrastructure.
+    `out` None: that part is not kept; else the folder is made if it is missing. `home`: the folder for runtimes and
+    temporary files. Ctrl-C ends the search. Raises Usage and Infrastructure.
     """
     from onnxfarm.here import bench, divergence
     from onnxfarm.here.workbench import make_scratch_folder

@@ -29,9 +29,11 @@ def apply_feed_options(
 ) -> dict[str, object] | None:
     """Return a matrix, in plain values, with the values of these options.
 
-    They replace the matrix's own; `inputs` replace those of the same inputs only. `operators` and `pre`: whether that
-    option was given; if not, the matrix decides. `declared` None: the farm's default matrix. Return None if `declared`
-    is None and no option was given. Raises Usage for a wrong option, and for `pre` if the matrix names runtimes.
+    They replace the matrix's own; `inputs` replace those of the same inputs only, and `scenario` replaces `sustained`
+    too. `operators` and `pre`: whether that option was given; if not, the matrix decides. `declared` None: the farm's
+    default matrix, which is filled in if an option was given. Return None if `declared` is None and no option was
+    given. An empty list counts as not given. Raises Usage for a wrong option, and for `pre` if the matrix names
+    runtimes.
     """
     sizes, fills_by_input = parse_sizes(shape), parse_fills(inputs)
     if (sizes, fills_by_input, scenario, memory_limit_mb) == (None,) * 4 and not (operators or pre):
@@ -55,7 +57,7 @@ def apply_feed_options(
 
 
 def refuse_unused_prompts(prompts: Path | None, texts: Iterable[object]) -> None:
-    """Raise Usage if there are prompts, but no scenario takes them. `texts`: the scenarios of a matrix."""
+    """Raise Usage if there are prompts, but no scenario takes them. `texts`: the valid scenarios of a matrix."""
     if prompts is not None and not any(scenarios.parse(text).takes_prompts for text in texts):
         raise Usage("--prompts are generated from: add --scenario generate:new=64.")
 

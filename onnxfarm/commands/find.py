@@ -253,7 +253,10 @@ def _report_answers(answers: Mapping[str, Found], sentence: str, json_file: Path
 
 
 def show(found: Found, *, console: Console) -> None:
-    """Print a document `onnxfarm.find/1` for people: the best settings, dropped ones, and programs that use them."""
+    """Print a document `onnxfarm.find/1` for people: the best settings, dropped ones, and programs that use them.
+
+    At most MAX_SHOWN_DROPPED dropped settings are shown. What the document does not have is left out.
+    """
     console.print(Text(f"\n{found.sentence}\n", style="bold"), soft_wrap=True)
     settings = make_settings_table(found)
     if settings.rows:

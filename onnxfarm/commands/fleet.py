@@ -140,7 +140,7 @@ def ledger(
 
 
 def format_ledger(name: str, ledger: LedgerOut, *, days: int) -> Iterator[str]:
-    """Yield the lines of a node's ledger for people: what it measured and installed, what it does now and next.
+    """Yield the lines of a node's ledger for people, in this order: what it measured, installed, does now, does next.
 
     `name`: the node's name. `days`: how many days the ledger covers.
     """
@@ -293,7 +293,7 @@ def _set_teams(client: Client, number_or_name: str, *, add: str = "", remove: st
 
 
 def describe_node(node: NodeOut) -> str:
-    """Describe a node's health and pause, if any: `bench-2 is active. Paused by its owner.`"""
+    """Describe a node's health, and its pause unless it is retired: `bench-2 is active. Paused by its owner.`"""
     pause = "" if node.health == "retired" else node.pause
     return " ".join(text for text in (f"{node.name} is {node.health}.", pause) if text)
 

@@ -68,7 +68,8 @@ def _show_compatibility(rows: list[Row], *, console: Console) -> None:
 def inspect_model(model: Path) -> "Inspection":
     """Inspect a copy of a model in the sandbox, and find inputs that it runs with.
 
-    Raises Usage if the model cannot be used, also for a .zip, and Infrastructure if the disk is full.
+    Raises Usage if the model cannot be used, also for a .zip, and Infrastructure if the disk is full or a package is
+    missing.
     """
     with require_extra("node"):
         from farm.workshop import orders

@@ -18,7 +18,7 @@ def show_rows(
     as_json: bool,
     none: str = "",
 ) -> None:
-    """Print a farm's list as a table under `headers`, or as JSON.
+    """Print a farm's list, in its order, to stdout: as a table under `headers`, or as JSON.
 
     `format_row` returns the cells of a row. `none`: the sentence to print in place of an empty table; if it is empty
     too, the headers are printed alone.

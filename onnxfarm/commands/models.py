@@ -19,7 +19,7 @@ from onnxfarm.remote.lookups import find_model, find_version_by_number
 
 
 class ListsByDefault(TyperGroup):
-    """A group that runs its command `list` unless the first word is another command.
+    """A group that runs its command `list` unless the first word is a command or `--help`.
 
     So `onnxfarm models` and `onnxfarm models enc` list models. `list` has to be typed only for a name like “delete”.
     """

@@ -151,7 +151,10 @@ def split_list(text: str) -> list[str]:
 
 
 def check_rounds(rounds: int | None, budget: Budget) -> None:
-    """Raise Usage if a budget does not allow this number of rounds. None: --rounds was not given, which is allowed."""
+    """Raise Usage if a budget does not allow this number of rounds. None: --rounds was not given, which is allowed.
+
+    From the budget's minimum to MAX_ROUNDS are allowed, and none at all for `glance`.
+    """
     if rounds is None:
         return
     if budget is Budget.GLANCE:
@@ -168,8 +171,9 @@ def refuse_recipe_without_data(recipe: str, evaluation: Path | None) -> None:
 def parse_judging(recipe: str, judge: str, evaluation: Path | None) -> Judging:
     """Return how outputs are judged: by the text of --recipe, or by the function of --judge FILE.py:FUNCTION[:lower].
 
-    An empty recipe means `top1`. Raises Usage if both are given, if one is given without labelled data in `evaluation`,
-    or if --judge cannot be read.
+    An empty recipe is returned as it is, and means `top1`. A recipe is not checked, and the file of --judge is not
+    read. Raises Usage if both are given, if one is given without labelled data in `evaluation`, if the text of --judge
+    is malformed, or if its function has the name of a metric of --recipe.
     """
     refuse_recipe_without_data(recipe, evaluation)
     if not judge:

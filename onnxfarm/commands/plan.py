@@ -82,7 +82,10 @@ def _describe_waiting(order: OpenPlanOut) -> str:
 
 
 def show_plan(plan: Plan, *, console: Console) -> None:
-    """Print a plan for people: its size, its blocks, and why points were refused."""
+    """Print a plan for people: its size, its blocks, and why points were refused.
+
+    Points refused for the same reason share a line, which at most NAMED_POINTS of them follow.
+    """
     size = f"{counted(plan.cells, 'cell')} in {counted(len(plan.blocks), 'block')}"
     time = f", {format_about(60.0 * plan.minutes)} on one node" if plan.blocks else ""
     console.print(f"{size}{time}.", highlight=False)

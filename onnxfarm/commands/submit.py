@@ -113,10 +113,10 @@ def _warn_of_calibration(version: VersionOut, *, console: Console) -> None:
 
 
 def read_matrix(source: str | None) -> dict[str, object] | None:
-    """Read a matrix into plain values for the API. None stays None.
+    """Read a matrix, check it, and return it as plain values for the API. None stays None.
 
     `source`: the path of a file, - for stdin, or JSON text. Raises Usage if it cannot be read, or with the wrong key or
-    value.
+    value. Without numpy, only the farm checks the keys and values.
     """
     if source is None:
         return None

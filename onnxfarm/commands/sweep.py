@@ -96,7 +96,10 @@ def _choose_releases(distribution: str, ort: str, reference: str, *, home: Path)
 
 
 def show(swept: Mapping[str, Any], *, console: Console) -> None:
-    """Print a document `onnxfarm.sweep/1` for people: for each line a sentence, and what explains its changes."""
+    """Print a document `onnxfarm.sweep/1` for people: for each line a sentence, and what explains its changes.
+
+    Changes without an explanation are left out. Last comes how long the sweep took.
+    """
     for line in swept["lines"]:
         changes = [f"  {point['after']}: {point['explanation']}" for point in line["turns"] if point["explanation"]]
         print_lines("", str(line["sentence"]), *changes, console=console)

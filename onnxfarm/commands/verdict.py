@@ -67,8 +67,8 @@ def verdict(
 def judge(entries: Sequence[Pairs | Arms], *, margin: float) -> list[Comparison]:
     """Judge comparisons by the rules that alerts use. The results have the order of `entries`.
 
-    `margin`: changes up to this fraction count as equal. Raises Usage for a wrong margin, and Infrastructure if a
-    package is missing.
+    Each is judged by itself: nothing is corrected for the number of comparisons. `margin`: changes up to this fraction
+    count as equal. Raises Usage for a wrong margin, and Infrastructure if a package is missing.
     """
     with require_extra("node"):
         from farm.rules.comparing import verdicts
@@ -84,7 +84,11 @@ def judge(entries: Sequence[Pairs | Arms], *, margin: float) -> list[Comparison]
 
 
 def parse_entry(entry: Mapping[str, object], *, where: str) -> Pairs | Arms:
-    """Parse the samples of one comparison. `where` names it in errors. Raises Usage if they are missing or wrong."""
+    """Parse the samples of one comparison. `where` names it in errors. Raises Usage if they are missing or wrong.
+
+    Needs at least MIN_LAUNCHES pairs, or that many samples of each arm and as many of both. Other keys are ignored, but
+    an entry with `pairs` and also `old` or `new` is refused.
+    """
     has_arms = "old" in entry or "new" in entry
     if ("pairs" in entry) == has_arms:
         keys = "both" if has_arms else f"neither, but {', '.join(map(str, list(entry)[:5])) or 'nothing'}"

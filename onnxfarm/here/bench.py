@@ -52,7 +52,10 @@ class Execute(Protocol):
 
 @dataclass(frozen=True)
 class Home:
-    """The folder in which commands that measure here store runtimes, wheels and runners for their next call."""
+    """The folder in which commands that measure here store runtimes, wheels and runners for their next call.
+
+    `stages`: the folder of the runners. None of the folders has to exist.
+    """
 
     folder: Path
 
@@ -113,8 +116,9 @@ class Measurer:
         """Measure every block of a plan, show the progress, and return the bench document.
 
         Once `is_cancelled` returns True, measuring ends, and the document has what was measured until then; nothing is
-        raised. Arms that cannot be prepared are in the document with the reason. Raises Infrastructure if another
-        measurement has the machine for more than LOCK_PATIENCE_S seconds, or if the timings cannot be written.
+        raised. A block that only waited for the machine then is left out. Arms that cannot be prepared are in the
+        document with the reason. Raises Infrastructure if another measurement has the machine for more than
+        LOCK_PATIENCE_S seconds, or if the timings cannot be written.
         """
         records: list[BlockRecord] = []
         with follow_blocks(plan.blocks, console=self.console) as follower:

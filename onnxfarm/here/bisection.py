@@ -81,7 +81,8 @@ class LocalBisection:
     """A bisection between two releases, measured on this machine.
 
     `versions`: the candidates in the order of releases. `metrics`: search for a change of these metrics, for better or
-    worse; empty: search for what `rule` calls bad. `evidence`: the last measurement of each version.
+    worse; empty: search for what `rule` calls bad. `evidence`: the last measurement of each version beside the good
+    one, which has none itself.
     """
 
     bench: Bench
@@ -96,8 +97,9 @@ class LocalBisection:
     def run(self) -> dict[str, Any]:
         """Search for the first bad release, and return the document `onnxfarm.bisect/1` as plain values.
 
-        Its `change` says what became worse, and `cells` are the ids of the two cells in `evidence` that show it. Raises
-        Usage if bad is not worse than good, Infrastructure, and Stopped.
+        Its `change` says what became worse, and `cells` are the ids of the two cells in `evidence` that show it. Each
+        step is printed. Raises Usage if bad is not worse than good, or if the index has no file of one of them for this
+        machine, Infrastructure, and Stopped.
         """
         began = time.monotonic()
 
@@ -137,9 +139,11 @@ class LocalBisection:
         }
 
     def measure(self, experiment: Experiment, search: Search[Step, Any]) -> Step:
-        """Measure a step in MIN_ROUNDS rounds, and if it is undecided, again in MAX_ROUNDS. Print and return it.
+        """Measure a step in at most MIN_ROUNDS rounds, and if it is undecided, again in at most MAX_ROUNDS.
 
-        Raises Usage, Infrastructure and Stopped.
+        A block's own maximum counts if it is higher. For metrics that repeats decide, it is REPEATED_ROUNDS both times.
+        Print the step, store its last measurement in `evidence`, and return it. Raises Usage, Infrastructure and
+        Stopped.
         """
         began = time.monotonic()
         for max_rounds in (MIN_ROUNDS, workbench.MAX_ROUNDS):
@@ -205,8 +209,10 @@ def write_report(
 ) -> None:
     """Write a zip that reproduces the change between two cells of a document.
 
-    `sides`: the ids of the baseline cell and the candidate cell. `since`: a sentence about the first bad release, for
-    the report; may be empty. Raises Usage if the file cannot be written, and Infrastructure if no cell was measured.
+    `sides`: the ids of the baseline cell and the candidate cell. The model and inputs are the candidate's; the
+    baseline's if the candidate was not planned. `since`: a sentence about the first bad release, for the report; may be
+    empty. Raises Usage if the file cannot be written, Infrastructure if that cell cannot be prepared, and KeyError if
+    one of them is not in the document.
     """
     case, order = _make_case(bench, plan, document, sides=sides, since=since)
     files = bench.measurer.files.paths

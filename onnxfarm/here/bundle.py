@@ -26,7 +26,10 @@ _NAME = re.compile(r"^[A-Za-z0-9._-]{1,128}$")
 
 @dataclass
 class LocalFiles:
-    """The files of a measurement: `paths` by SHA-256. `fetch` copies one, in place of an agent's download."""
+    """The files of a measurement: `paths` by SHA-256. `fetch` copies one, in place of an agent's download.
+
+    `fetch` raises KeyError for a digest that was not added.
+    """
 
     paths: dict[str, Path] = field(default_factory=dict)
 
@@ -80,8 +83,9 @@ class ImportedModel:
 def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path | None = None) -> ImportedModel:
     """Copy a model with its external data into a new folder, inspect it in the sandbox, and add its files to `files`.
 
-    `folder` must not exist yet. `source`: the framework's program that the model was exported from. Raises Usage if the
-    model cannot be used, and Infrastructure if it cannot be copied.
+    `folder` must not exist yet. A .zip is unpacked; prompts in it, or in a model's folder, are moved beside `folder`.
+    The .onnx may be renamed, so that its name has only A-Z a-z 0-9 . _ -. `source`: the framework's program that the
+    model was exported from. Raises Usage if the model cannot be used, and Infrastructure if it cannot be copied.
     """
     folder.mkdir(parents=True)
     given_files = list_model_files(model)

@@ -71,7 +71,8 @@ def find_divergence(
     """Find the first divergent tensor, and write the part of the model that shows it into the folder `out`.
 
     If all outputs agree within tolerance, the document's `found` is None. `say` gets texts about the progress.
-    Raises Usage for a model or options that cannot be used, and Infrastructure if a runtime cannot be installed or run.
+    Raises Usage for a model or options that cannot be used, also for negative tolerances and a matrix of several cells,
+    and Infrastructure if a runtime cannot be installed or run.
     """
     # prepare what both sides run
     files = bundle.LocalFiles()

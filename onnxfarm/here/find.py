@@ -47,8 +47,9 @@ def count_physical_cores() -> int:
 def run_race(bench: Bench, space: Matrix, request: RaceRequest) -> Found:
     """Race the settings in `space` against each other on this machine, and return the answer as a document.
 
-    Ctrl-C or the end of the time stops the race, and the answer is the best so far; Stopped is not raised. Raises Usage
-    if fewer than two settings can run, or if the best model cannot be saved, and Infrastructure.
+    Ctrl-C or the end of the time stops the race, and the answer is the best so far; Stopped is not raised. A model is
+    saved only if a best setting was found. Raises Usage if fewer than two settings can run, or if the best model cannot
+    be saved, and Infrastructure.
     """
     ends_at = bench.clock() + 60.0 * request.minutes
     plan = bench.plan(space)
@@ -98,9 +99,10 @@ class RaceMachine:
     seconds_left: Callable[[], float]
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
-        """Measure an experiment in as many rounds as it asks for, with every pair of its cells compared.
+        """Measure an experiment with every pair of its cells compared.
 
-        Raises Usage, Infrastructure and Stopped.
+        It has at most as many rounds as it asks for; None: as many as fit into the remaining time. With a single round
+        nothing is compared. Raises Usage, Infrastructure and Stopped.
         """
         rounds: Any = experiment.asked["rounds"]
         every_pair = partial(compare_every_pair, rounds=rounds, left_s=self.seconds_left())

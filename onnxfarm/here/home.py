@@ -30,7 +30,7 @@ def find_farm_home(folder: Path | None) -> Path:
 
 
 def check_server_installed() -> None:
-    """Raise Infrastructure, with how to install the server, if it is missing. Imports nothing of the server."""
+    """Raise Infrastructure, with how to install the server, if it is missing. It looks for Django only."""
     with require_extra("server"):
         if importlib.util.find_spec("django") is None:
             raise ModuleNotFoundError(name="django")

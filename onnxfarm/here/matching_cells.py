@@ -31,7 +31,10 @@ Cell = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Two matched cells. `differs`: by the name of each axis in which they differ, the old and the new value."""
+    """Two matched cells. `differs`: by the name of each axis in which they differ, the old and the new value.
+
+    A missing value, null, {} and an empty text do not differ. A value that is missing is None in `differs`.
+    """
 
     old: Cell
     new: Cell
@@ -64,7 +67,8 @@ def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> Matching:
 
     Cells that agree in all axes are matched first, in their order. Then cells may differ in the runtime, then in
     runtime and opset, then in the model as well. Cells that differ are matched only if all candidates of each side have
-    the same values of these axes.
+    the same values of these axes. Of cells that measure the same, the first are matched with the first, and a surplus
+    has no counterpart.
     """
     matches: list[Match] = []
     for differing in MAY_DIFFER:
@@ -82,7 +86,8 @@ def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> Matching:
 def make_repeat_command(match: Match) -> Repeat | None:
     """Make the command that measures both cells side by side; None if their models differ.
 
-    A document names no model's path, so the command has the model's name, or MODEL.onnx.
+    It has the runtimes, and opsets if they differ, of both; all other settings are the new cell's. A document names no
+    model's path, so the command has the model's name, or MODEL.onnx.
     """
     if "model_sha256" in match.differs:
         return None

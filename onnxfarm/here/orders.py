@@ -44,7 +44,8 @@ class Preparation:
 
     `on_activity` is called with a text about what is being made. `references`: what the outputs of each cell are
     compared with, by the cell's digest; `sizes`: the bytes of its model. `other`: the preparation of another model,
-    whose arms are in the same blocks. `all`: this preparation, then the others.
+    whose arms are in the same blocks. `all`: this preparation, then the others. `is_for` says whether a cell is of this
+    preparation's own model.
     """
 
     model: ImportedModel

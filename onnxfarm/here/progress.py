@@ -124,7 +124,10 @@ class Follower:
         self._shown_at = clock()
 
     def start_block(self, block: PlannedBlock, *, number: int) -> None:
-        """Show that a block begins. `number` counts from 1."""
+        """Note that a block begins, and print a line about it; a bar shows it with the next activity.
+
+        `number` counts from 1.
+        """
         self._block = f"block {number} of {self._block_count}"
         self._cells = {arm.arm: arm.id for arm in block.arms}
         self._estimate.start_block(number)
@@ -144,7 +147,7 @@ class Follower:
         self._print_line(f"{self._block}: {text}")
 
     def show_activity(self, text: str) -> None:
-        """Show what is being done now. The number of an arm in the text is replaced by the id of its cell.
+        """Show what is being done now. In the text, an arm's number becomes its cell's id; an unknown one is removed.
 
         An activity of measuring, such as a round, starts the estimate's clock, and is shown on a bar only.
         """
@@ -165,7 +168,7 @@ class Follower:
     def repeat_activity(self) -> None:
         """Show again what is being done, for how long, and the time left, if nothing was shown for REPEAT_EVERY_S.
 
-        While lines show a wait, the limit is WAIT_EVERY_S.
+        While lines show a wait, the limit is WAIT_EVERY_S. Without an activity, nothing is shown.
         """
         now = self._clock()
         is_waiting = self._doing.startswith(WAITING) and not self._bar
@@ -176,7 +179,10 @@ class Follower:
         self._print_line(f"{self._block}: {self._doing.removesuffix('.')}{for_s}{self._describe_remaining()}")
 
     def count_report(self, report: Report) -> None:
-        """Count the processes of a report as done, and show the progress of the block."""
+        """Count the processes of a check, first trace or round as done; other reports count nothing.
+
+        Then update the bar; without one, print a line for a round only.
+        """
         if isinstance(report, CheckReport) or (isinstance(report, TraceReport) and report.trace_round == 0):
             self._done += 1
             self._estimate.count_check()

@@ -88,10 +88,11 @@ def check_installable(document: Document) -> None:
 
 
 def find_newest_release(*, home: Path, with_prereleases: bool = False) -> Runtime | None:
-    """Find the newest release of `onnxruntime` for this Python and platform; None if the index offers none.
+    """Find the newest release of `onnxruntime` for this Python and platform.
 
-    `with_prereleases`: pre-releases count too, also those of the indexes in $ONNXFARM_INDEXES. Raises Infrastructure if
-    one of these indexes cannot be read, and Usage if the variable is malformed.
+    None if the index offers none or does not answer. Its answer may come from the cache. `with_prereleases`:
+    pre-releases count too, also those of the indexes in $ONNXFARM_INDEXES. Raises Infrastructure if one of these
+    indexes cannot be read, and Usage if the variable is malformed.
     """
     offered = [*load_listing(NEWEST.distribution, home=home).offered]
     if with_prereleases:
@@ -146,9 +147,9 @@ def _download_page(name: str, distribution: str) -> dict[str, tuple[WheelFile, .
 def resolve_runtimes(text: str | None, *, home: Path, with_prereleases: bool = False) -> str | None:
     """Replace `newest` and paths of wheels by versions, in a list of runtimes separated by commas.
 
-    Wheels are copied into the home; other words stay, and are not checked. None stays None, but `with_prereleases` it
-    becomes the newest release of all. Raises Usage for a wheel that cannot be used, and Infrastructure if the newest
-    release is asked for and the index does not answer.
+    Wheels are copied into the home; other words stay, and are not checked. None and an empty text become None, but
+    `with_prereleases` the newest release of all. Raises Usage for a wheel that cannot be used, and Infrastructure if
+    the newest release is asked for and the index does not answer.
     """
     text = text or (NEWEST_WORD if with_prereleases else None)
     return text and ",".join(_resolve_word(word.strip(), home, with_prereleases) for word in text.split(","))

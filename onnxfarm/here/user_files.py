@@ -109,7 +109,7 @@ def add_prompt_shapes(matrix: Matrix, user_inputs: UserInputs, *, model: Importe
     """Add the sizes of a prompt to the matrix of a decoder, which is then measured with one token and with a prompt.
 
     A matrix with shapes, scenarios or an `include` is returned unchanged, and so is any matrix if the user has given
-    inputs or the model is no decoder.
+    inputs or the model is no decoder. Dimensions that are the same with a prompt are left out.
     """
     feed = model.inspection.feed
     has_sizes = bool({"shapes", "scenario"} & matrix.axes.keys()) or matrix.include or user_inputs.inputs is not None
@@ -133,8 +133,8 @@ def read_judge_source(judge: UserJudge) -> bytes:
 def check_against_model(matrix: Matrix, user_inputs: UserInputs, *, model: ImportedModel) -> None:
     """Check that a matrix fits the model and the user's inputs.
 
-    Raises Usage for a dynamic dimension or an output that the model does not have, and for a batch size other than that
-    of the inputs.
+    Raises Usage for a dynamic dimension, or an output with a tolerance, that the model does not have, and for a batch
+    size other than that of the user's inputs. Inputs without a batch allow none.
     """
     dimensions = model.inspection.dims
     for sizes in matrix.axes.get("shapes", ()):

@@ -45,7 +45,7 @@ Reshape = Callable[[PlannedBlock], PlannedBlock]
 
 
 class Bench(Protocol):
-    """A model, and a machine that measures it by one plan after another."""
+    """A model, and a machine that measures it by one plan after another. `name`: what the model is called."""
 
     @property
     def name(self) -> str: ...
@@ -91,8 +91,8 @@ class Workbench:
     def plan(self, matrix: Matrix) -> Plan:
         """Plan a matrix for this machine. A matrix without runtimes gets the newest release of the package index.
 
-        If the index does not answer, that is the newest one known here. Raises Usage if the matrix names versions of a
-        farm, does not fit the model, or cannot be planned, and Infrastructure if a build cannot be downloaded.
+        If the index does not answer, a line says so, and the newest one known here is taken. Raises Usage if the matrix
+        names a farm's versions, does not fit the model, or cannot be planned, and Infrastructure for a failed download.
         """
         user_files.check_against_model(matrix, self.user_inputs, model=self.measurer.preparation.model)
         measurer = self.measurer
@@ -148,7 +148,7 @@ class Workbench:
         return point.model_copy(update={"way_out": way_out.model_copy(update={"command": shlex.join(words)})})
 
     def add_default_shapes(self, matrix: Matrix) -> Matrix:
-        """Add default sizes to a decoder's matrix, unless it has sizes or the user gave inputs. May print a hint."""
+        """Add a prompt's sizes to a decoder's matrix without sizes, scenario, include or inputs. May print a hint."""
         model = self.measurer.preparation.model
         extended = user_files.add_prompt_shapes(matrix, self.user_inputs, model=model)
         if extended is not matrix and not self.measurer.model.generation_problem:
@@ -232,9 +232,9 @@ def select_comparisons(
 
 
 def limit_rounds(block: PlannedBlock, rounds: int) -> PlannedBlock:
-    """Return the block with at most `rounds` rounds, and a timeout that is long enough for them.
+    """Return the block with `rounds` as its maximum, even if it had a lower one, and with a timeout for as many.
 
-    Disturbed rounds are not replaced by additional ones.
+    Disturbed rounds are not replaced by additional ones. The timeout is BLOCK_TIMEOUT_CEILING_S at most.
     """
     time_factor = max(1.0, rounds / ROUNDS[block.budget].maximum)
     changes = {
@@ -316,7 +316,8 @@ def open_workbench(
     """Copy and inspect a model, and yield a workbench for it. Its scratch folder is deleted after the `with`.
 
     Measuring ends on Ctrl-C, and once `is_late` returns True. `other`: a second model, which is measured in the same
-    blocks. `releases`: runtimes that this version does not know. Raises Usage and Infrastructure.
+    blocks. `releases`: runtimes that this version does not know. Raises Usage, also for
+    equal models, and Infrastructure.
     """
     if subject.expected is not None and subject.inputs is None:
         raise Usage("--expected holds the outputs of certain inputs: give those with --inputs.")

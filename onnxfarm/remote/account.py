@@ -30,9 +30,9 @@ ServerOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A farm's address, without a slash at its end, and the user's token there.
+    """A farm's address and the user's token there. The address must have no slash at its end.
 
-    Raises Usage if a token must not be sent to this address; see `check_address`.
+    Raises Usage if a token must not be sent to this address; see `check_address`, which also removes such a slash.
     """
 
     server: str

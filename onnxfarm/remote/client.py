@@ -121,7 +121,8 @@ class Client:
     ) -> ApiAnswer[Parsed]:
         """Request an operation as `call` does, and return its answer both as JSON and parsed.
 
-        A POST without `json` sends an empty object. Raises Usage also for a run that is no number.
+        A POST without `json` sends an empty object. Raises Usage also for a run that is no number, and KeyError if
+        `path_values` lacks a name of the path. Values of other names are ignored.
         """
         method = operation.method
         body = {} if json is None and method == "POST" else json
@@ -135,9 +136,10 @@ class Client:
     def save_file(
         self, operation: Operation[bytes], file_path: Path, *, max_bytes: int, **path_values: str | int
     ) -> str:
-        """Download an answer into a file, which is overwritten, and return its SHA-256 in hexadecimal.
+        """Download an answer into a file, and return its SHA-256 in hexadecimal.
 
-        Raises Infrastructure also if the answer has more than `max_bytes` bytes, or if the file cannot be written.
+        The file is overwritten even if the request fails. Raises Infrastructure also if the answer has more than
+        `max_bytes` bytes, or if the file cannot be written.
         """
         path = _make_path(operation, path_values)
 
@@ -164,9 +166,10 @@ class Client:
     def iterate_pages(
         self, operation: Operation[list[Row]], *, params: Params | None = None, **path_values: str | int
     ) -> Iterator[ApiAnswer[list[Row]]]:
-        """Yield a list page by page, each of up to PAGE rows, in the farm's order. An empty list is one empty page.
+        """Yield a list page by page, each of up to PAGE rows, in the farm's order.
 
-        Requests are sent, and errors raised, during the iteration.
+        A list ends with a page of fewer than PAGE rows, which is empty for an empty list or a multiple of PAGE.
+        `params` cannot set `after` or `limit`. Requests are sent, and errors raised, during the iteration.
         """
         after = 0
         while True:
@@ -196,8 +199,8 @@ class Client:
 
         `roles`: further files by their role, such as `inputs`; a path may also be a folder of ONNX's test data.
         `fields`: the form's other fields, such as model, note and team. `progress` is called with the number of bytes
-        of each piece that was sent. Uploading the same files again returns the same version. A large upload that was
-        interrupted is continued.
+        of each piece that was sent, again if a request is repeated. Uploading the same files again returns the same
+        version. A large upload that was interrupted is continued.
         """
         uploads = [_FileToUpload(None, path.name, path) for path in files]
         for role, given_path in (roles or {}).items():

@@ -17,8 +17,9 @@ def download_version(name: str, *, folder: Path) -> Path:
     """Download a version of a model with its external data, and return the path of the .onnx.
 
     `name`: NAME@VERSION. The farm is that of $ONNXFARM_SERVER, else of `onnxfarm login`. The files go into a new folder
-    `model-ID` in `folder`, where ID is the model's number. Raises Usage if there is no such version or the new folder
-    exists, and Infrastructure if the farm fails, if a digest is wrong, or if the farm no longer has the files.
+    `model-ID` in `folder`, where ID is the model's number; `folder` must exist. After an error, the new folder stays,
+    and has to be removed before another try. Raises Usage if there is no such version or the new folder exists, and
+    Infrastructure if the farm fails, if a digest is wrong, or if the farm no longer has the files.
     """
     with Client(find_account()) as client:
         version = find_version(client, name)

@@ -20,8 +20,8 @@ POLL_S = 2.0
 def find_settings(bundle: Bundle, options: Mapping[str, object], *, server: str | None, console: Console) -> FindOut:
     """Upload the model, start a search with `options`, show its progress, and return it when all its races have ended.
 
-    Ctrl-C cancels the search on the farm, and the search is returned with the best settings so far. Raises Usage,
-    Infrastructure, and TimedOut if the model is not inspected in time.
+    Once the search has started, Ctrl-C cancels it on the farm, and it is returned with the best settings so far. Raises
+    Usage, Infrastructure, and TimedOut if the model is not inspected in time.
     """
     with Client(find_account(server)) as client:
         version = upload_and_inspect(client, bundle, console=console)
@@ -50,7 +50,8 @@ def _follow(client: Client, search: FindOut, *, console: Console) -> FindOut:
 def parse_answers(search: FindOut) -> dict[str, Found]:
     """Return the answer of each race as a document, by the race's hardware.
 
-    The document's `sentence` is that of the race. Raises Infrastructure if a race has no answer, with the reason.
+    The document's `sentence` is that of the race. Raises Infrastructure if a race has no answer, with the reason, and
+    pydantic's ValidationError if an answer is no such document.
     """
     answers: dict[str, Found] = {}
     for race in search.races:

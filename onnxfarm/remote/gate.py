@@ -99,7 +99,8 @@ class RemoteGate:
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
         """Start a run for an experiment, follow it to its end, and return what the search reads in its results.
 
-        Raises Usage, Infrastructure, and TimedOut after the request's deadline.
+        Prints the plan's size and the run's address. Raises Usage, Infrastructure, and TimedOut after the request's
+        deadline; the run goes on then.
         """
         matrix = replace(experiment.matrix, models=self.models).as_plain()
         plan = self.client.plan(self.version_id, matrix).parsed

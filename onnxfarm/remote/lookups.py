@@ -58,7 +58,8 @@ def find_node(client: Client, number_or_name: str) -> NodeOut:
 def find_model(client: Client, number_or_name: str, *, is_removed: bool = False) -> ModelOut:
     """Find a model by number or name. Text that has only digits is a number. Raises Usage.
 
-    `is_removed`: look for the name among the deleted models. A number finds a model whether it is deleted or not.
+    A name must be written in full, and is found among the first 100 models that contain it. `is_removed`: look for the
+    name among the deleted models. A number finds a model whether it is deleted or not.
     """
     models: list[ModelOut]
     if number_or_name.isdecimal():

@@ -112,8 +112,8 @@ def _describe_refusal(response: httpx2.Response) -> str:
 class Sender:
     """Uploads the files of one bundle in pieces.
 
-    `progress` is called with the number of bytes that arrived since its last call. The first call for a file also
-    counts what an earlier command uploaded.
+    `progress` is called with the number of bytes that arrived since its last call, which is negative if the farm has
+    fewer than before. The first call for a file also counts what an earlier command uploaded.
     """
 
     def __init__(
@@ -135,7 +135,8 @@ class Sender:
     def send(self, path: Path, *, name: str, team: str = "") -> str:
         """Upload a file, or the rest of it if an earlier command began to. Return the key of its upload.
 
-        `name`: the file's name on the farm. The key is stored on disk until `forget`. Raises Usage and Infrastructure.
+        `name`: the file's name on the farm. The key is stored on disk until `forget`. Raises Usage, Infrastructure,
+        and FileNotFoundError if there is no such file.
         """
         keys = _read_upload_keys()
         # a file that changed since has another fingerprint, and is uploaded from its beginning

@@ -57,7 +57,10 @@ class RunProgress(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The cells, what the nodes are doing and the time left, as one line."""
+        """The cells, what the nodes are doing and the time left, as one line.
+
+        The time left is left out if it is unknown, or if the run has ended.
+        """
         parts = [self.cells]
         if self.block:
             # a node's sentence may end with a full stop, and the line continues
@@ -97,7 +100,7 @@ def follow_run(client: Client, run_id: str, *, console: Console, timeout_s: floa
 
 
 def read_document(client: Client, run_id: str) -> Document:
-    """Download the bench document of a run. Raises Infrastructure if it has another version of the schema."""
+    """Download the bench document of a run. Raises Infrastructure if it does not fit this version's schema."""
     plain = client.call(operations.RESULTS, run=run_id)
     try:
         return Document.model_validate(plain)

@@ -43,8 +43,10 @@ class Bundle:
 def upload_and_inspect(client: Client, bundle: Bundle, *, console: Console) -> VersionOut:
     """Upload a model, wait until the farm has inspected it, and return its version.
 
-    Uploading the same files again returns the same version. Raises Usage with the farm's sentence if the model is
-    rejected or its labelled data do not fit, TimedOut after LIMIT_S seconds, and Infrastructure.
+    Uploading the same files again returns the same version. Without a `model` in its fields, the model may get its name
+    from its folder, see `derive_model_name`. Raises Usage for files that cannot be used, and with the farm's sentence
+    if the model is rejected or its labelled data do not fit; TimedOut LIMIT_S seconds after the upload; and
+    Infrastructure.
     """
     files = bundle.model_files
     files_by_role = {role: path for role, path in bundle.files_by_role.items() if path is not None}

@@ -4,7 +4,8 @@
 class Clock:
     """A replacement of `time.monotonic`, when called, and of `time.sleep`, which returns at once.
 
-    `now`: the seconds that it shows. `pauses`: the seconds of each sleep so far.
+    `now`: the seconds that it shows; `ns` returns them as whole nanoseconds. `pauses`: the seconds of each sleep so
+    far.
     """
 
     def __init__(self, now: float = 1000.0) -> None:

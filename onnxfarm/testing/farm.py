@@ -47,7 +47,8 @@ class FakeFarm:
     It serves as soon as it is made, until `close`. `port` 0: any free port. `health`: what the farm says about the
     node. `lease_s`: the seconds for which the node keeps a block without a heartbeat. `rounds`: after how many rounds
     the farm stops a block. `instead`: answers requests in place of the farm, so that a test can simulate failures.
-    `hellos` and `traces`: what the node sent, the traces by SHA-256.
+    `hellos` and `traces`: what the node sent, the traces by SHA-256. `reports` returns the reports about a block in the
+    order in which they came; none for an unknown block.
     """
 
     def __init__(self, *, port: int = 0, rounds: int = 1, lease_s: float = 2.0) -> None:

@@ -41,7 +41,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An HTTP response. `media_type`: of its content."""
+    """An HTTP response. `media_type`: of its content. `of` makes one with a JSON object; None: without content."""
 
     status: int
     content: bytes = b""
@@ -53,7 +53,10 @@ class Response:
 
 
 class Server(ThreadingHTTPServer):
-    """A server that only this machine can reach, with a thread for each connection. The constructor starts it."""
+    """A server that only this machine can reach, with a thread for each connection. The constructor starts it.
+
+    It keeps track of its open connections, so that `cut` can end them.
+    """
 
     daemon_threads = True
 

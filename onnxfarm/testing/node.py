@@ -35,7 +35,7 @@ class FakeNode:
     `latency_ms`: returns the p50 of a cell in a round. `spread`: the relative standard deviation around it. `tags`: the
     hardware tags that the node claims, with the evidence for each. The node sleeps as long as its inferences would
     take, because a farm checks that. Each method raises `worker.agent.connection.gateway.GatewayError` if the farm
-    refuses.
+    refuses or does not answer.
     """
 
     def __init__(
@@ -92,9 +92,10 @@ class FakeNode:
         )
 
     def work(self, *, wait_s: float = 0.0) -> str | None:
-        """Wait for a block, measure all its rounds, and return its id; None if none is offered within `wait_s` seconds.
+        """Wait for a block, measure it, and return its id; None if none is offered within `wait_s` seconds.
 
-        Raises ValueError if the farm offers a message that is no order to measure.
+        It is measured until the farm stops it, or for all its rounds. Raises ValueError if the farm offers a message
+        that is no order to measure.
         """
         offer = self.gateway.receive_message(wait_s=wait_s)
         if offer is None:

@@ -54,7 +54,7 @@ class NodeArg:
 
 
 class OrtValue:
-    """An array that a session takes or gives."""
+    """An array that a session takes or gives. `numpy` returns the array itself, `data_type` text like tensor(float)."""
 
     def __init__(self, array: NDArray[Any]) -> None:
         self._array = array
@@ -96,7 +96,10 @@ class IOBinding:
 
 
 class InferenceSession:
-    """A session for any file. It runs on the requested providers that start, and on the CPU."""
+    """A session for any file. It runs on the requested providers that start, and always also on the CPU.
+
+    Its inputs and outputs are those of the FakeRuntime, whatever the file has.
+    """
 
     def __init__(
         self,
@@ -130,7 +133,10 @@ class InferenceSession:
         return IOBinding()
 
     def run_with_iobinding(self, binding: IOBinding) -> None:
-        """Run one inference: run every step, then make the outputs."""
+        """Run one inference: run every step, then make the outputs.
+
+        A named dimension that no bound input has is 1.
+        """
         began_us = self._now_us()
         for place, step in enumerate(_BEHAVIOUR["steps"]):
             self._run_step(step, place)
