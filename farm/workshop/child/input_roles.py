@@ -206,7 +206,7 @@ def holds_divisors(port: signature.Port, model: onnx.ModelProto) -> bool:
 def find_tensors_holding(model: onnx.ModelProto, name: str) -> set[str]:
     """Find the tensors that hold values of the input unchanged, in another shape or in part, and the input itself.
 
-    Tensors in branches and loops are included.
+    Tensors in branches and loops are included, and those in the model's own functions are not.
     """
     carriers = {name}
     for node in traversal.iterate_nodes(model, with_functions=False):

@@ -65,7 +65,10 @@ def make_problem(name: str, what: str) -> Problem:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[Archive]:
-    """Open the program at this path and check its members. Raises Problem bad_program."""
+    """Open the program at this path and check its members. Raises Problem bad_program.
+
+    An OSError or EOFError inside the `with` block becomes that Problem too.
+    """
     try:
         with zipfile.ZipFile(path) as zipped:
             archive = Archive(path.name, zipped, _list_members(path.name, zipped, path.stat().st_size))
