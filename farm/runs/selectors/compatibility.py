@@ -29,7 +29,7 @@ MAX_RUNS = 200
 def compatibility_of(version: Version) -> list[Row]:
     """List every known release, the oldest first, with whether it loads the version.
 
-    Releases of the default distribution that the team's nodes have installed are included. Cells of every version with
+    Releases of the default distribution on nodes that may measure the version are included. Cells of every version with
     the same files count as measured, if they measured it as uploaded, on the CPU provider of that distribution. Raises
     Conflict until inspection has accepted the version.
     """

@@ -121,9 +121,9 @@ def document_json(run: Run) -> str:
 
 
 def cell_document(run: Run, name: str) -> doc_cells.Cell:
-    """Return a cell of the document by its id, with its operators. Raises Missing if the document has none.
+    """Return a cell of the document by its id, with its operators. Raises Missing if no such cell has ended.
 
-    Refused cells are found too, and those of a block in progress as they are judged now.
+    Refused cells are found too, and those of a block in progress that have ended, as they are judged now.
     """
     cell = _make_cell_document(run, name)
     if cell.accuracy is None:

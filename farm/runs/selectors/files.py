@@ -1,4 +1,7 @@
-"""Finds files for people and nodes: files of a block, raw traces and compiled models; writes CSV and Parquet."""
+"""Finds files for people and nodes: files of a block, raw traces and compiled models; writes CSV and Parquet.
+
+`name_compiled_model` makes the file name under which people download the model that was compiled for a cell.
+"""
 
 import io
 import re

@@ -39,7 +39,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The work of a node since a time, with sums over it.
+    """The work of a node since a time, with sums over it; `seconds` is a whole number.
 
     `work` begins with the entry of most minutes. `installed` holds the newest log lines on installed and removed
     runtimes, MAX_INSTALLED at most.

@@ -1,4 +1,7 @@
-"""Lists the open blocks for each kind of hardware, the blocks that wait for each node, and what nodes do now."""
+"""Lists the open blocks for each kind of hardware, the blocks that wait for each node, and what nodes do now.
+
+`online_nodes` lists the online nodes that the user may see, with only the columns that queues need.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,7 +5,7 @@ timings are the reports of rounds. Those of failed blocks stay, since they are t
 
 The functions named `…_due` return what a rule of `days` days removes at the time `at`. Timings, traces and compiled
 models count from when their run finished, which must also be concluded. The functions that explain a removal return one
-sentence, or "" where nothing was removed.
+sentence, or "" where nothing was removed. Compiled models count as removed with the traces, even if the run had none.
 """
 
 from dataclasses import dataclass

@@ -59,7 +59,7 @@ def start_run(
     gate: Token | None = None,
     reshape: Callable[[PlannedBlock], PlannedBlock] | None = None,
 ) -> Run:
-    """Plan and start a run: write its rows, order its variants and inputs, and queue the first blocks.
+    """Plan and start a run: write its rows, order its variants, inputs and trials, and queue the first blocks.
 
     `known` holds the releases that package indexes offer. `gate` is the token of the request, if it may only run gates.
     A search passes `reshape`, which changes each planned block; no block then gets an A/A pair. Raises NotAllowed

@@ -25,8 +25,7 @@ def convert_opset(model: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto,
 
     Unused operator sets are removed and the IR version is lowered too. Functions of the model are inlined if it has to
     be converted. A model that has this operator set already is changed in place. The outputs are not compared;
-    `check_same_outputs` does that. Raises Problem with the code no_adapter
-    or conversion_failed.
+    `check_same_outputs` does that. Raises Problem with the code no_adapter or conversion_failed.
     """
     current = version_stamps.read_default_opset(model)
     if current is None:

@@ -71,7 +71,7 @@ def make_seeded_inputs(
 
     `chosen` holds the sizes of dynamic dimensions, and `fills` a fill for each input by name; missing fills are chosen
     from the graph. Raises Problem with the code inputs_too_large, bad_input, input_type for an input that cannot be
-    fed, and unknown_dim for one of open rank; KeyError if `chosen` lacks a dimension.
+    fed, and unknown_dim for an input of open rank; KeyError if `chosen` lacks a dimension.
     """
     shapes = {}
     for port in facts["inputs"]:

@@ -1,7 +1,8 @@
 """Reads and writes the archive of a framework's program: a zip of torch.export with JSON and raw tensors. Child only.
 
 Nothing is unpickled. Pickled or compiled members are refused, or left out where they are not needed, as the sample
-inputs of `torch.export.save` are. The format is that of PyTorch 2.8 to 2.15.
+inputs of `torch.export.save` are. The format is that of PyTorch 2.8 to 2.15. `make_problem` writes a sentence from the
+program's name and a predicate without a full stop.
 """
 
 import json
