@@ -43,8 +43,8 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> Path:
 def read_npz(path: Path, *, limit_bytes: int | None = None) -> Arrays:
     """Read every array of the file by name. Raises ArraysError for anything but an `.npz` of plain arrays.
 
-    `limit_bytes` limits the unpacked size of all arrays together, for files whose writer is not trusted. None sets no
-    limit.
+    It raises ArraysError too for a missing file, and for more than `limit_bytes` of unpacked arrays together. The limit
+    is for files whose writer is not trusted; None sets none.
     """
     try:
         with _ShortReads(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:

@@ -148,7 +148,10 @@ class Inspection(Message):
 
     @property
     def unseeded_operators(self) -> str:
-        """The operators that draw random numbers without a seed, separated by commas; empty if there are none."""
+        """The types of operators that draw random numbers without a seed, sorted, with commas; empty if there are none.
+
+        The text is cut at MAX_WORDS characters.
+        """
         where = next((finding.where for finding in self.findings if finding.id == RANDOM_DRAWS), ())
         return ", ".join(where)[:MAX_WORDS]
 

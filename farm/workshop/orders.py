@@ -151,8 +151,9 @@ def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, keep_a
 def choose_feed(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float = FEED_S) -> Feed:
     """Choose the sizes and inputs with which the model runs, by trying. It never raises, whatever the model does.
 
-    The feed has a `problem` if the model ran with none of them. A model that cannot be tried, because it is too slow
-    or ends the process, gets the likeliest sizes and inputs. `out_dir` is a folder for scratch files.
+    The feed has a `problem` if the model ran with none of them, or if not even a guess could be made. A model that
+    cannot be tried, because it is too slow or ends the process, gets the likeliest sizes and inputs. `out_dir` is a
+    folder for scratch files.
     """
     files = confined.ChildFiles(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
     try:

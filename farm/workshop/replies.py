@@ -27,7 +27,10 @@ class Reply(Message):
 
 
 class FileReply(Reply):
-    """The reply of a function that writes a file. The caller sets the path, which is never read from the reply."""
+    """The reply of a function that writes a file. The caller sets the path, which is never read from the reply.
+
+    `path` raises AttributeError until then.
+    """
 
     _path: Path = PrivateAttr()
 
@@ -47,7 +50,7 @@ class InputsReply(FileReply):
 
 
 class ReferenceReply(FileReply):
-    """Written reference outputs: how they were made, and the outputs left out because they are not tensors."""
+    """Written reference outputs: how they were made, and the outputs left out: no tensors, or bfloat16 ones."""
 
     made_by: Annotated[str, StringConstraints(max_length=60)]
     skipped: tuple[Name, ...]

@@ -1,4 +1,7 @@
-"""Chooses the size of every dynamic dimension in a workload, and fills shapes with these sizes by name."""
+"""Chooses the size of every dynamic dimension in a workload, and fills shapes with these sizes by name.
+
+`fill_shape` raises KeyError for a name without a size.
+"""
 
 from collections.abc import Mapping
 from typing import TypedDict

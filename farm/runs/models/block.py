@@ -26,7 +26,8 @@ MAX_FAILURES = 3
 class Block(models.Model):
     """Cells measured together on one node.
 
-    A method that changes the state returns False, and changes nothing, if BLOCK_ARROWS does not allow the change.
+    A method that changes the state returns False, and changes nothing, if BLOCK_ARROWS does not allow the change. If it
+    succeeds, it writes a line to the run's log. `fail` and `cancel` leave arms, attempts and the run as they are.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="blocks")
@@ -148,7 +149,10 @@ class Block(models.Model):
         return moved
 
     def extend(self, *, node: Node, attempt: int, lease_s: float, doing: str = "") -> bool:
-        """Extend the lease at a heartbeat and store what the node does; return False if it has lost the block."""
+        """Extend the lease at a heartbeat and store what the node does; return False if it has lost the block.
+
+        Only the row changes, not this object; any suspicion that the node is lost is cleared.
+        """
         leased = Block.objects.filter(pk=self.pk, state=BlockState.LEASED, attempt=attempt, node=node)
         expiry = Now() + timedelta(seconds=lease_s)
         return bool(leased.update(lease_expires_at=expiry, beats=F("beats") + 1, suspected_beat=None, doing=doing))

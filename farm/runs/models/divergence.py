@@ -51,7 +51,7 @@ class Divergence(models.Model):
 
     @property
     def words(self) -> str:
-        """The answer in a sentence, or why there is none."""
+        """The answer in a sentence, or why there is none: the problem, or that the node has not answered."""
         found = self.document
         if found is not None:
             return found.sentence

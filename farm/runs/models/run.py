@@ -24,8 +24,10 @@ class RunQuerySet(OwnedQuerySet["Run"]):
 class Run(models.Model):
     """A set of blocks that measure one matrix.
 
-    `start` and `finish` return False, and change nothing, if RUN_ARROWS does not allow the change of state. `log` and
-    `touch` raise the revision in the row only; this object keeps the revision that it had.
+    `start` and `finish` return False, and change nothing, if RUN_ARROWS does not allow the change of state. They log
+    nothing, and `started_at` stays empty until a block is claimed. `log` and `touch` raise the revision in the row
+    only; this object keeps the revision that it had. The text of a log line and the sentence are cut at 1,000
+    characters.
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="runs")
@@ -99,7 +101,10 @@ class Run(models.Model):
         return self._move(RunState.RUNNING)
 
     def resume(self) -> bool:
-        """Set a finished run to running again and clear its results; return False if it runs already."""
+        """Set a finished run to running again; return False if it runs already.
+
+        Outcome, sentence and headline are cleared; cells and comparisons stay.
+        """
         return self._move(
             RunState.RUNNING, resumed_at=timezone.now(), finished_at=None, outcome=RunOutcome.OPEN, sentence="",
             headline="", lead=None, is_concluded=False,

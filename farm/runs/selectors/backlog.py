@@ -1,6 +1,7 @@
 """Decides which node may claim a queued block now, and counts rows and bytes of the whole farm for its metrics.
 
-The age of the oldest queued or reported block is in seconds since it became so, and 0 if there is none.
+The age of the oldest queued or reported block is in seconds since it became so, and 0 if there is none. `stored_bytes`
+sums up all rows of blobs, those whose files were deleted with a branch included.
 """
 
 from typing import Final, NamedTuple, Protocol, cast
@@ -104,7 +105,7 @@ COUNTED_ROWS: Final[tuple[tuple[str, str, type[models.Model], tuple[str, ...]], 
 
 
 def count_rows() -> list[RowCounts]:
-    """Count every kind of row in COUNTED_ROWS, and unfinished uploads."""
+    """Count every kind of row in COUNTED_ROWS, in its order, and last the unfinished uploads in pieces."""
     counts = []
     for name, words, model, labels in COUNTED_ROWS:
         rows = model._default_manager.order_by().values_list(*labels).annotate(count=Count("pk"))

@@ -76,9 +76,10 @@ def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
     """Find measured cells that match all of the search words, those of the newest run first.
 
     A word matches the model, runtime, provider, precision, hardware or node, or is a cell's id. A number matches the
-    run, version, batch or threads; after one of these words it matches only that, as in `batch 8`. Words after the
-    first MAX_WORDS are not read. A/A twins, and cells of other versions than the run's, are left out. At most
-    MAX_HITS + 1 are returned, so that callers see whether there are more.
+    run, version, batch or threads; after one of these words it matches only that, as in `batch 8`, and the words
+    themselves are ignored. Without words, every cell matches. Words after the first MAX_WORDS are not read. A/A twins,
+    and cells of other versions than the run's, are left out. At most MAX_HITS + 1 are returned, so that callers see
+    whether there are more.
     """
     rows = _measured_arms().filter(block__run__in=Run.objects.visible_to(user))
     typed = words.lower().split()[:MAX_WORDS]
@@ -133,8 +134,8 @@ def _match_word(word: str, field: str | None) -> Q:
 def list_launches(run: Run, name: str) -> list[tuple[int, list[float]]]:
     """List the launches of a cell in the order of rounds, each as its round (from 0) and its timings in ms.
 
-    Disturbed launches are included, and those whose timings cannot be read are left out. Empty if the cell was
-    never in a block.
+    Disturbed launches are included, and those whose timings cannot be read are left out. Of a round that was reported
+    in several attempts, the newest counts. Empty if the cell was never in a block.
     """
     arm = Arm.objects.filter(match_arms(run, name)).first()
     if arm is None:
@@ -188,7 +189,7 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
 
     The newest measurement of each cell on each node is listed, those of the newest run first. A/A twins, cells of other
     versions than the run's, versions of branches, and runs that the farm started to confirm or explain something are
-    left out. At most MAX_MEASURED measurements are read.
+    left out. At most MAX_MEASURED measurements are read. Their `machine` is empty.
     """
     number, runs = _find_newest_runs(user, model)
     if number is None:
@@ -233,7 +234,8 @@ def add_compared_figures(measured: Sequence[MeasuredSetting]) -> list[MeasuredSe
 def add_lost_accuracy(user: Anyone, model: Model, number: int, cells: Sequence[doc_cells.Cell]) -> list[doc_cells.Cell]:
     """Add to the cells of version `number` the accuracy that they lost against earlier versions on the same data.
 
-    Only FP32 cells of the MAX_EARLIER newest versions before it are read. Cells without an accuracy stay as they are.
+    Only the newest FP32 cell with an accuracy is read of each earlier version, and only of the MAX_EARLIER newest ones
+    that have such a cell. Cells without an accuracy stay as they are.
     """
     if all(cell.accuracy is None or cell.accuracy.value is None for cell in cells):
         return list(cells)

@@ -29,8 +29,9 @@ MAX_RUNS = 200
 def compatibility_of(version: Version) -> list[Row]:
     """List every known release, the oldest first, with whether it loads the version.
 
-    Releases that nodes have installed are included. Only cells of the model as uploaded, on the CPU provider of the
-    default distribution, count as measured. Raises Conflict until inspection has accepted the version.
+    Releases of the default distribution on nodes that may measure the version are included. Cells of every version with
+    the same files count as measured, if they measured it as uploaded, on the CPU provider of that distribution. Raises
+    Conflict until inspection has accepted the version.
     """
     # what the file says
     facts = model_facts(version)
@@ -95,7 +96,10 @@ def _read_release(runtime: str) -> str | None:
 
 @dataclass
 class ReleaseUse:
-    """The use of a release in the newest finished runs: how many runs and models, when last, and on which nodes."""
+    """The use of a release in the newest finished runs: how many runs and models, when last, and on which nodes.
+
+    `last_at` is when the newest of these runs finished. The nodes are sorted by name, without deleted ones.
+    """
 
     runs: int
     models: int

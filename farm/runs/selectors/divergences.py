@@ -1,4 +1,7 @@
-"""Reads the questions where cells' outputs begin to differ, and their answers, in the order of their ids."""
+"""Reads the questions where cells' outputs begin to differ, and their answers, in the order of their ids.
+
+`divergences_of` lists the questions about a cell, but not those that only compare another cell with it.
+"""
 
 from django.db.models import QuerySet
 
@@ -12,7 +15,7 @@ RELATED = ("arm__block__run", "arm__cell", "against__cell", "part")
 
 
 def open_questions(block: Block) -> tuple[DivergenceOrder, ...]:
-    """List the questions that wait for the node of a measured block; empty if none does."""
+    """List the questions that wait for the node of a block; empty if none does, or if its order begins with round 0."""
     if not block.first_round:
         # a block is only asked about once it has rounds
         return ()

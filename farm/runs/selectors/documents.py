@@ -114,14 +114,17 @@ def _cached_document(run_id: int, revision: int, finished_at: datetime) -> doc.D
 
 
 def document_json(run: Run) -> str:
-    """Return the document as JSON text: the stored one of a concluded run, else one that is made anew."""
+    """Return the document as JSON text: the one stored for the run's present revision, else one that is made anew."""
     run = Run.objects.select_related("version__model").get(pk=run.pk)
     stored = FinishedDocument.objects.filter(run=run, revision=run.revision).first()
     return make_document(run).to_json() if stored is None else gzip.decompress(bytes(stored.body)).decode()
 
 
 def cell_document(run: Run, name: str) -> doc_cells.Cell:
-    """Return a cell of the document by its id, with its operators. Raises Missing if no such cell has ended."""
+    """Return a cell of the document by its id, with its operators. Raises Missing if no such cell has ended.
+
+    Refused cells are found too, and those of a block in progress that have ended, as they are judged now.
+    """
     cell = _make_cell_document(run, name)
     if cell.accuracy is None:
         return cell
@@ -171,7 +174,11 @@ def parse_cell(row: CellDocument) -> doc_cells.Cell:
 
 
 def make_document(run: Run, *, with_operators: bool = True) -> doc.Document:
-    """Make the document from the rows: settled cells, blocks in progress as judged now, and refused points."""
+    """Make the document from the rows, without the cache.
+
+    Its cells are settled ones, those of blocks in progress as judged now, those of blocks that ended without being
+    settled, and refused ones, in this order.
+    """
     # what is stored, and what live blocks have so far
     rows = CellDocument.objects.filter(arm__block__run=run).order_by("arm__block__number", "arm__number")
     settled = _CELLS.validate_json(_make_json_list(rows, with_operators=with_operators))

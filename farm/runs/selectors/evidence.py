@@ -31,7 +31,10 @@ def counted_reports(block: Block) -> list[reports.Report]:
 
 
 def refused_reports(block: Block) -> list[CheckReport]:
-    """Make a failed check for each arm whose variant or inputs could not be made, or whose trial failed."""
+    """Make a failed check for each arm whose variant or inputs could not be made, or whose trial failed.
+
+    Arms that were not given that reason yet are left out. The order is that of the arms' numbers.
+    """
     refused = block.arms.filter(UNMAKEABLE).exclude(reason_code="").order_by("number")
     return [CheckReport(arm=arm.number, reason=arm.reason) for arm in refused]
 

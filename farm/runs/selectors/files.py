@@ -1,4 +1,7 @@
-"""Finds files for people and nodes: files of a block, raw traces and compiled models; writes CSV and Parquet."""
+"""Finds files for people and nodes: files of a block, raw traces and compiled models; writes CSV and Parquet.
+
+`name_compiled_model` makes the file name under which people download the model that was compiled for a cell.
+"""
 
 import io
 import re
@@ -31,9 +34,9 @@ MEDIA_TYPE = "application/vnd.apache.parquet"
 
 
 def find_leased_file(block: Block, sha256: str) -> Path:
-    """Return the path of a stored file that the block needs.
+    """Return the path of a stored file that the block needs; a file that only the bucket has is downloaded first.
 
-    Raises Missing if it needs none with this sha256, or the store has lost it.
+    Raises Missing if it needs none with this sha256, or the store has lost it, and Away if the bucket does not answer.
     """
     team = block.run.team_id
     if Blob.objects.filter(team=team, sha256=sha256).filter(_filter_needed(block)).exists():

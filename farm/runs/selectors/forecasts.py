@@ -121,7 +121,7 @@ class Forecast:
 
     @cached_property
     def nodes(self) -> dict[int, Node]:
-        """The online, active nodes that take blocks from at least one queue, by id, at most MAX_NODES.
+        """The online, active nodes that take blocks now and whose owner may still write, by id, at most MAX_NODES.
 
         Some of them may be waiting for another program to release their machine.
         """
@@ -153,9 +153,10 @@ class Forecast:
         return {**forecast_spans(self._queued, self._machines), **self._leased_spans} if self._blocked_devices else {}
 
     def forecast_run(self, run_id: int) -> Expected | None:
-        """Forecast a run; None if none of its blocks is open.
+        """Forecast a run; None if none of its blocks is open and among the first MAX_BLOCKS of the queue.
 
-        Its begin and end are None if a block has no forecast, or while all its blocks wait for variants or inputs.
+        Its begin and end are None if a block has no forecast, or if it would begin at once but all its blocks wait for
+        variants or inputs. The earliest times are set only in these cases, while another program uses a machine.
         """
         rows = [row for row in self._rows if row.run == run_id]
         if not rows:
@@ -176,7 +177,7 @@ class Forecast:
         return Expected(None, None, measured_s, earliest_s=earliest_s, earliest_end_s=earliest_end_s)
 
     def nodes_for_waiting_blocks(self, run_id: int) -> tuple[list[str], int]:
-        """Return the names of the online nodes that may take a waiting block of the run, and a number.
+        """Return the sorted names of the online nodes that may take a waiting block of the run, and a number.
 
         The number says how many of them may take the same block, at most; 0 if no block waits or no node may take one.
         """
@@ -271,7 +272,10 @@ class Forecast:
         return self._devices_by_audience[key]
 
     def may_take(self, node: Node, row: Claimable) -> bool:
-        """Say whether the node may measure the block at all, even if it is busy or paused by its owner now."""
+        """Say whether the node may measure the block at all, even if it is busy or paused by its owner now.
+
+        Its health, queues, sandbox, team and lendings decide; its hardware and providers are not compared.
+        """
         if node.health in SHUT_OUT or set(row.target_queues).isdisjoint(node.all_queues):
             return False
         is_safe = node.sandbox != "none" or node.owner_id == row.uploader

@@ -40,7 +40,8 @@ def measured_across(user: Anyone, model: Model) -> list[MeasuredSetting]:
     """Collect the newest measurement of each cell of each version on each node, MAX_PLACES at most.
 
     Versions and nodes alternate in the list, each with its newest measurement first. Versions of branches, and runs
-    that the farm started to confirm or explain something, are left out. The lost accuracy of a cell is that against an
+    that the farm started to confirm or explain something, are left out; so are A/A twins, cells of other versions than
+    the run's, and all but the newest MAX_ARMS arms. The lost accuracy of a cell is that against an
     earlier version, or without one, against the FP32 cell of its version and runtime on any node, since all nodes judge
     the same samples.
     """

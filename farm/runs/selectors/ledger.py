@@ -23,7 +23,11 @@ MAX_INSTALLED: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The runs, blocks and minutes that a node measured for a person of a team, by the reason of the runs."""
+    """The runs, blocks and minutes that a node measured for a person of a team, by the reason of the runs.
+
+    Runs and minutes include attempts without a result; `blocks` counts only blocks that were reported or settled.
+    `person` is empty if a deleted user asked for the runs, and `reason` is empty for runs that a person asked for.
+    """
 
     team: str
     person: str
@@ -35,7 +39,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The work of a node since a time, with sums over it.
+    """The work of a node since a time, with sums over it; `seconds` is a whole number.
 
     `work` begins with the entry of most minutes. `installed` holds the newest log lines on installed and removed
     runtimes, MAX_INSTALLED at most.
@@ -61,7 +65,8 @@ class Ledger:
 def ledger(user: Anyone, node: Node, *, days: int = DAYS) -> Ledger | None:
     """Sum up the work of a node in the last days; None for a user who does not manage the node.
 
-    Attempts count by the time at which they were claimed. Raises Invalid for a number of days out of range.
+    Attempts count if they were claimed in these days; those in progress count with their time up to now. Raises
+    Invalid for a number of days out of range.
     """
     if not 1 <= days <= MAX_DAYS:
         raise Invalid(f"A ledger covers 1 to {MAX_DAYS} days, not {days}.", code="days")

@@ -40,7 +40,7 @@ def minutes_today(team: Team) -> float:
 
 
 def teams_without_minutes() -> list[int]:
-    """Return the ids of teams that have used up their daily limit."""
+    """Return the ids of teams that have used up their daily limit, in no order; teams without a limit are left out."""
     limits = dict(Team.objects.exclude(daily_minutes=None).order_by().values_list("pk", "daily_minutes"))
     if not limits:
         return []
@@ -48,7 +48,7 @@ def teams_without_minutes() -> list[int]:
 
 
 def explain_no_minutes(team: Team) -> str:
-    """Say that the team has used up its minutes of today, and when its blocks go on; empty if it has not."""
+    """Say that the team has used up its minutes of today, and when its blocks go on; else, or without a limit, ""."""
     if team.daily_minutes is None or (used := minutes_today(team)) < team.daily_minutes:
         return ""
     return (

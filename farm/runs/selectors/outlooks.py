@@ -25,8 +25,8 @@ MAX_NAMED = 2
 class Outlook:
     """Why an open run waits, and when it will be measured. This depends on nodes and other runs too.
 
-    Begin, end and their earliest times are seconds from now. They are None while a cell is being measured, and if they
-    cannot be known.
+    `begins_s`, `earliest_s` and `ends_s` are seconds from now. They are None while a cell is being measured, and if
+    they cannot be known. `is_slowed` is False without a forecast. `shown` holds what pages show, to find changes.
     """
 
     # why no cell of it is being measured, and since when; empty and None while one is
@@ -49,7 +49,10 @@ class Outlook:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the run ends, without the time that it still waits; None without a forecast."""
+        """Seconds until the run ends; while it waits, the seconds that its blocks take in sum. None if not forecast.
+
+        The sum also stands for an end that cannot be known.
+        """
         if self.expected is None:
             return None
         return self.expected.measured_s if self.idle_reason else self.expected.ends_s or self.expected.measured_s
@@ -89,7 +92,10 @@ class _IdleBlock(NamedTuple):
 
 
 def outlook_without_forecast(run_id: int) -> Outlook:
-    """Read why an open run waits; the Outlook is empty if a block is being measured or none waits."""
+    """Read why an open run waits; the Outlook is empty if a block is being measured or none waits.
+
+    `since` is when the first queued block was queued; for a run that only prepares blocks, when it was created.
+    """
     rows = Block.objects.filter(run=run_id).order_by("number")
     columns = rows.values_list("state", "queues", "only_node_id", "hardware", "queued_at")
     blocks = [_IdleBlock(*row) for row in columns]

@@ -105,7 +105,7 @@ class OpenRun(NamedTuple):
 
 
 def open_runs(user: Anyone) -> list[OpenRun]:
-    """List the newest unfinished runs that people and watches asked for, MAX_OPEN at most."""
+    """List the unfinished runs that people and watches asked for, the newest first, MAX_OPEN at most."""
     runs = list(runs_for_lists(user).filter(state__in=OPEN_RUNS).exclude(reason__in=FOLLOW_UPS)[:MAX_OPEN])
     rows = Cell.objects.filter(run__in=runs).exclude(status=CellStatus.REFUSED).order_by()
     counted = rows.values_list("run").annotate(ended=Count("pk", filter=Q(status__gt="")), planned=Count("pk"))
@@ -124,7 +124,7 @@ class FinishedRun(NamedTuple):
 
 
 def newest_finished_runs(user: Anyone) -> list[FinishedRun]:
-    """List the newest finished runs that people and watches asked for, MAX_ENDED at most.
+    """List the finished runs that people and watches asked for, in descending order of their ids, MAX_ENDED at most.
 
     Runs that were cancelled before they measured anything, and runs whose headline has no figures yet, are left out.
     """
@@ -135,7 +135,7 @@ def newest_finished_runs(user: Anyone) -> list[FinishedRun]:
 
 
 def open_run_counts(user: Anyone) -> tuple[int, int]:
-    """Count the unfinished runs of the user's teams: those that people and watches asked for, and the farm's own."""
+    """Count the unfinished runs that the user may see: those that people and watches asked for, and follow-ups."""
     rows = Run.objects.visible_to(user).filter(state__in=OPEN_RUNS).order_by()
     counts = rows.aggregate(every=Count("pk"), searches=Count("pk", filter=Q(reason__in=FOLLOW_UPS)))
     return counts["every"] - counts["searches"], counts["searches"]
@@ -233,7 +233,7 @@ def cell_specs(chosen: Sequence[tuple[int, str]]) -> list[tuple[CellSpec, str]]:
 
 
 def log_of_check_pass(run: Run, name: str) -> str:
-    """Return the last log lines of a cell's check pass; empty if there are none."""
+    """Return the last log lines of a cell's newest check pass that counts; empty if there are none."""
     arm = Arm.objects.filter(match_arms(run, name)).first()
     if arm is None:
         return ""

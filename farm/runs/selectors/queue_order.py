@@ -60,10 +60,12 @@ def _filter_for_node(node: Node) -> Q:
 
 
 def find_next_block(node: Node, block: Block, *, passed_over: Mapping[int, str] = NO_BLOCKS) -> Block | None:
-    """Find the block with the highest priority that the node may claim; `block` is one that it may claim.
+    """Find the block with the highest priority that the node may claim; `block` itself if none comes before it.
 
-    Return None while another node on its machine may claim a block of higher priority. `passed_over` maps blocks that
-    were just offered to other nodes to the machines of these nodes; those of other machines are skipped.
+    `block` must be one that the node may claim, and only the first MAX_CONSIDERED blocks of the queue are compared.
+    Return None if the machine became free within MACHINE_RESERVATION and another online node on it may claim a block of
+    higher priority. `passed_over` maps blocks that were just offered to other nodes to the machines of these nodes;
+    those of other machines are skipped.
     """
     passed_elsewhere = [pk for pk, device in passed_over.items() if device != node.device]
     neighbours = list(node.others_on_machine.filter(state=NodeState.ONLINE)) if _is_machine_reserved(node) else []
@@ -108,9 +110,11 @@ def find_claimant(
 
 
 def explain_not_next(node: Node, block: Block) -> str:
-    """Say in one sentence why another block has priority over `block` on the node; empty if none has.
+    """Say in one sentence why the node may not claim `block` before another block; empty if it may.
 
-    Among blocks of equal rank a later one may be claimed first, since a message may be late.
+    Only two cases count: another node on its machine comes first, or `block` is of the farm's own and a run that a
+    person asked for comes first. Among blocks of equal rank a later one may be claimed first, since a message may be
+    late.
     """
     is_of_farm = block.run.reason in BACKGROUND and node.team.puts_people_first
     if not is_of_farm and not node.host:

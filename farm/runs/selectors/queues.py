@@ -1,4 +1,7 @@
-"""Lists the open blocks for each kind of hardware, the blocks that wait for each node, and what nodes do now."""
+"""Lists the open blocks for each kind of hardware, the blocks that wait for each node, and what nodes do now.
+
+`online_nodes` lists the online nodes that the user may see, with only the columns that queues need.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +27,10 @@ MAX_NEXT: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The open blocks for a kind of hardware: how many wait or are measured, and how many minutes they will take."""
+    """The open blocks for a kind of hardware: how many wait or are measured, and how many minutes they will take.
+
+    `minutes` is their sum, without the time that they wait and without blocks beyond those that a forecast covers.
+    """
 
     hardware: str
     waiting: int
@@ -134,7 +140,8 @@ def _make_queue(
 def current_work(user: Anyone, nodes: Iterable[Node]) -> dict[int, Activity]:
     """Map each node id to what the node does now. A node waits while another node on its machine measures.
 
-    For a node that is not online, `waits_for` says when it was last heard.
+    Other nodes that measure on the same machines are included. For a node that measures nothing and is not online,
+    `waits_for` says when it was last heard.
     """
     # blocks that these nodes, or others on their machines, measure
     listed = list(nodes)

@@ -5,7 +5,7 @@ timings are the reports of rounds. Those of failed blocks stay, since they are t
 
 The functions named `…_due` return what a rule of `days` days removes at the time `at`. Timings, traces and compiled
 models count from when their run finished, which must also be concluded. The functions that explain a removal return one
-sentence, or "" where nothing was removed.
+sentence, or "" where nothing was removed. Compiled models count as removed with the traces, even if the run had none.
 """
 
 from dataclasses import dataclass
@@ -50,7 +50,10 @@ def find_retention_rule(user: User, team_id: int) -> RetentionRule:
 
 
 def find_next_act(rule: RetentionRule) -> datetime | None:
-    """Return when the rule acts next, which is now at the earliest; None if it removes nothing."""
+    """Return when the rule acts next, which is now at the earliest; None if it has days for nothing.
+
+    Days for versions of branches do not count while the team has none that may be removed.
+    """
     has_branches = rule.branches_days is not None and _list_branch_versions(rule.team).exists()
     if not has_branches and all(days is None for days in (rule.timings_days, rule.traces_days, rule.models_days)):
         return None
@@ -135,7 +138,10 @@ def compiled_due(team: Team, *, days: int, at: datetime) -> QuerySet[CompiledMod
 
 
 def models_due(team: Team, *, days: int, at: datetime) -> QuerySet[Model]:
-    """Return models that were never measured, watched or alerted about, with no upload for `days` days before `at`."""
+    """Return models that were never measured, watched or alerted about, with no upload for `days` days before `at`.
+
+    Models without a version are left out.
+    """
     used = Version.objects.filter(model=OuterRef("pk")).filter(
         Q(runs__isnull=False) | Q(beside__isnull=False) | Q(watch_rounds__isnull=False) | Q(alerts__isnull=False)
     )

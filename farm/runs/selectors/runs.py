@@ -33,7 +33,10 @@ MAX_DOING = 3
 
 @dataclass(frozen=True, slots=True)
 class BusyBlock:
-    """A block that is being measured."""
+    """A block that is being measured.
+
+    `doing` and `cell` are what its node says; both are empty if it says nothing, or names a round that it has reported.
+    """
 
     number: int
     node: str

@@ -32,7 +32,8 @@ class VariantCell:
 def measured_cells_of(user: Anyone, variant: Variant) -> list[VariantCell]:
     """List the newest measurement of each different cell on each node, MAX_VARIANTS at most.
 
-    Those that were compared with the upload come first.
+    Those that were compared with the upload come first, and in both groups the newest. At most MAX_READ comparisons,
+    and as many other cells, are read.
     """
     against = _compare_with_upload(user, variant)
     ended = {"arm__twin_of": None, "arm__status": CellStatus.DONE, "arm__cell__run__in": Run.objects.visible_to(user)}
@@ -91,7 +92,7 @@ def processor_of(run: Run, node: str | None) -> tuple[str, tuple[str, ...]]:
 
 
 def variant_of_cell(run: Run, name: str) -> Variant | None:
-    """Find the variant that a cell of the run measures; None if it measures the upload itself or was refused."""
+    """Find the variant that a cell of the run measures; None for the upload itself, or a cell that was in no block."""
     arm = Arm.objects.filter(match_arms(run, name)).select_related("cell__variant").first()
     cell = arm.cell if arm is not None else None
     return cell.variant if cell is not None and cell.variant and not cell.variant.recipe.is_identity else None

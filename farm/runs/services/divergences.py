@@ -66,8 +66,8 @@ def ask_divergence(*, run: Run, cell: str, by: User, against: str | None = None)
 def store_divergence(block: Block, attempt: Attempt, report: DivergenceReport) -> None:
     """Store a node's answer, if its question still waits. Call inside the transaction that stores the report.
 
-    A part of a model is kept only if this attempt sent it for this arm. An answer without a document marks the question
-    as failed.
+    A part of a model is kept only if this attempt sent it for this arm. The answer's command is replaced by the farm's
+    own, and unsafe file names are dropped. An answer without a document marks the question as failed.
     """
     rows = Divergence.objects.filter(arm__block=block, arm__number=report.arm, state=DivergenceState.ASKED)
     rows = rows.filter(against=None) if report.against is None else rows.filter(against__number=report.against)

@@ -42,7 +42,10 @@ def remove_old_parts() -> int:
 
 
 def remove_files_of_attempt(attempt: Attempt) -> None:
-    """Remove the traces and compiled models of an attempt without a result. Call inside a transaction."""
+    """Remove the traces and compiled models of an attempt, whatever its result. Call inside a transaction.
+
+    Its parts of models stay until `remove_old_parts`.
+    """
     for rows in (Trace.objects.filter(attempt=attempt), CompiledModel.objects.filter(attempt=attempt)):
         if blobs := list(rows.values_list("blob_id", flat=True)):
             rows.delete()
@@ -52,7 +55,7 @@ def remove_files_of_attempt(attempt: Attempt) -> None:
 def finish_run_if_over(run: Run) -> bool:
     """Finish the run if all its blocks have ended; return False if one is open or reported, or the run had finished.
 
-    Call inside the transaction that has locked the run.
+    The end is written to the run's log. Call inside the transaction that has locked the run.
     """
     if run.blocks.filter(state__in=UNSETTLED_BLOCKS).exists():
         return False
@@ -80,7 +83,7 @@ def _decide_outcome(run: Run, statuses: Counter[str]) -> tuple[RunOutcome, str]:
 def end_arms(arms: QuerySet[Arm], reason: Reason) -> None:
     """End the open ones among these arms, and their cells, with the reason and its status.
 
-    A cell ends with its own arm, not with its A/A twin.
+    A cell ends with its own arm, not with its A/A twin. Nothing is logged.
     """
     ending = {"status": reason.status, "reason_code": reason.code, "reason_text": reason.text}
     open_arms = arms.filter(status="")
@@ -93,7 +96,7 @@ def stop_block(block: Block, reason: Reason) -> None:
     """Stop an open block and its attempt early.
 
     The block is settled with the rounds that this attempt has reported. If it reported none, a continued block is done
-    with its earlier rounds, and any other block is cancelled with its open arms.
+    with its earlier rounds, and any other block is cancelled with its open arms. The run is not finished here.
     """
     attempt = block.attempts.filter(state=AttemptState.LEASED, number=block.attempt).select_related("node").first()
     if attempt is not None and attempt.reports.filter(kind="round").exists():
@@ -161,11 +164,12 @@ def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
 def give_up_attempt(
     block: Block, attempt: Attempt, reason: Reason, *, state: AttemptState, is_failure: bool = True
 ) -> bool:
-    """End an attempt without a result, as `state`, and queue its block again.
+    """End an attempt without a result, as `state`, remove its traces and compiled models, and queue its block again.
 
     After too many tries, or if the node reported a timeout, the block is not queued: a block with earlier rounds is
-    done with those, and any other block fails. The attempt counts as a failure of the block and of the node only with
-    `is_failure`. Return False, with nothing changed, if the attempt had ended already.
+    done with those, and any other block fails; the run is finished if it was its last. The attempt counts as a failure
+    of the block and of the node only with `is_failure`. Return False, with nothing changed, if the attempt had ended
+    already.
     """
     if not attempt.end(state, code=reason.code, text=reason.text):
         return False

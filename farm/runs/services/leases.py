@@ -226,7 +226,7 @@ def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozens
 
 
 def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str = "") -> HeartbeatReply:
-    """Extend the lease and store what the node says it does.
+    """Extend the lease and store what the node says it does; if that is new, the run is marked as changed.
 
     Raises Conflict if the node no longer holds the block, so that it kills its runner. A block that was held for longer
     than `max_lease_s` is taken back first, which raises Conflict too. Raises NotAllowed for a wrong token.

@@ -43,8 +43,9 @@ BACKWARD_S = 5.0
 def end_stranded_blocks(*, at_once: int = MAX_AT_ONCE) -> int:
     """End queued blocks whose nodes have all left the farm or no longer measure for the team; return how many.
 
-    Of the blocks that wait for the same nodes only the oldest is checked, since this runs every second and most blocks
-    wait for a node that is only busy or switched off.
+    At most `at_once` are ended: continued ones are done with their earlier rounds, and others fail. Of the blocks that
+    wait for the same nodes only the oldest is checked, since this runs every second and most blocks wait for a node
+    that is only busy or switched off.
     """
     bound, serving, ended = _select_bound(), _ServingNodes(), 0
     groups = list(bound.order_by().values(*ALIKE).annotate(eldest=Min("pk")))

@@ -96,9 +96,10 @@ Replies = Mapping[ReportKey, StoredReply]
 def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report: Report) -> Reply:
     """Store a report of the current attempt and return the reply.
 
-    The same report again gets the same reply, even after the attempt is over. Raises Conflict if the attempt is over
-    or sent another report with the same key, NotAllowed for a wrong token, Unprocessable for a report that cannot be
-    true, and TooLarge if the attempt has reported too much. A refused report changes nothing but the logs.
+    The same report again gets the same reply, even after the attempt is over. Raises Conflict if this node has no such
+    attempt, if it is over or sent another report with the same key, NotAllowed for a wrong token, Unprocessable for a
+    report that cannot be true or was not asked for, and TooLarge if the attempt has reported too much. A refused report
+    changes nothing; only Unprocessable is logged.
     """
     claim = find_claim(node=node, block_id=block_id, attempt=attempt, token=token)
 
@@ -132,7 +133,8 @@ def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report
 def log_refused_report(node: Node, block: Block, refusal: Refusal) -> None:
     """Write a refused report to the logs of run and node.
 
-    It is not written again within LOG_INTERVAL if the node, the block and the refusal's code are the same.
+    It is not written again within LOG_INTERVAL if the node, the block and the refusal's code are the same; the
+    process's own log gets a warning each time.
     """
     log.warning("Report of %s on block %s refused: %s", node.name, block.pk, refusal.detail)
     same = {"facts__node": node.pk, "facts__code": refusal.code, "at__gt": timezone.now() - LOG_INTERVAL}

@@ -49,7 +49,8 @@ def set_retention(
 ) -> RetentionRule:
     """Set the team's retention rule, in days; None keeps a kind for ever. A rule that removes more acts after a week.
 
-    Raises NotAllowed unless `by` manages the team, and Invalid for days out of range.
+    The new rule is written to the audit log. Raises NotAllowed unless `by` manages the team, and Invalid for days out
+    of range.
     """
     if not can_manage(by, team=team):
         raise NotAllowed(f"Only an admin of team “{team.name}” may say how long it keeps what it measured.")
@@ -75,8 +76,9 @@ def set_retention(
 def retain(*, budget_s: float = BUDGET_S) -> int:
     """Remove what is due by every rule that acts now, for up to `budget_s` seconds.
 
-    A rule that finished within the last day is left out. In teams without a rule, versions of branches are removed
-    after BRANCHES_DAYS. Return how many were removed in sum: runs that lost their timings, files, models and versions.
+    A rule that finished within the last day is left out. What each team loses is written to the audit log. In teams
+    without a rule, versions of branches are removed after BRANCHES_DAYS. Return how many were removed in sum: runs that
+    lost their timings, files, models and versions.
     """
     until, now = time.monotonic() + budget_s, timezone.now()
     waiting = RetentionRule.objects.filter(acts_from__lte=now).exclude(acted_at__gt=now - DAILY)

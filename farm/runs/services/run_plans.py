@@ -51,7 +51,10 @@ ASKED_AGAIN_AFTER_S: Final = 2.0
 
 
 def read_matrix(declared: Declared) -> Matrix:
-    """Read a matrix from a file's text or from plain values; None means the default matrix. Raises Invalid."""
+    """Read a matrix from a file's text or from plain values; a Matrix comes back as it is, None is the default matrix.
+
+    Raises Invalid for a matrix that cannot be read, or that names a package which this farm does not allow.
+    """
     if isinstance(declared, Matrix):
         return declared
     if declared is None:

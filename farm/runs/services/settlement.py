@@ -167,7 +167,8 @@ def _make_null_estimate(block: Block, judge: BlockJudge, judged: Judged) -> Null
 def conclude_runs(*, at_once: int = MAX_AT_ONCE) -> int:
     """Conclude finished runs, at most `at_once`: write headline, verdicts and document; return how many.
 
-    A run whose conclusion fails is logged, and skipped for RETRY_AFTER_S.
+    Those that finished first come first. A run that changes meanwhile is not counted and stays due. A run whose
+    conclusion fails is logged, and skipped for RETRY_AFTER_S.
     """
     runs = Run.objects.filter(state=RunState.FINISHED, is_concluded=False)
     return sum(_call_or_log(_conclude_run, run) for run in _list_due(runs.order_by("finished_at"), at_once))

@@ -15,10 +15,11 @@ MAX_CELLS = 4
 
 
 def share(*, kind: str, subject: str, by: User, days: int = 30) -> tuple[Share, str]:
-    """Make a public link to a subject: an id, RUN:CELL, or several RUN:CELL separated by commas.
+    """Make a public link to a subject: an id, RUN:CELL, or 2 to MAX_CELLS different RUN:CELL separated by commas.
 
-    Return its row and its address, which cannot be shown again. Raises Missing for a subject that `by` may not see,
-    Invalid for an unknown kind or a subject of another form, and what `make_share` raises.
+    Cells must have ended, and repeated ones count once. Return its row and its address, which cannot be shown again.
+    Raises Missing for a subject that `by` may not see, Invalid for an unknown kind or a subject of another form, and
+    what `make_share` raises.
     """
     if kind not in ShareKind.values:
         raise Invalid(f"“{kind[:40]}” cannot be shared: share a {', '.join(ShareKind.values)}.", code="kind")

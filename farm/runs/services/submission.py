@@ -59,7 +59,7 @@ def start_run(
     gate: Token | None = None,
     reshape: Callable[[PlannedBlock], PlannedBlock] | None = None,
 ) -> Run:
-    """Plan and start a run: write its rows, order its variants and inputs, and queue the first blocks.
+    """Plan and start a run: write its rows, order its variants, inputs and trials, and queue the first blocks.
 
     `known` holds the releases that package indexes offer. `gate` is the token of the request, if it may only run gates.
     A search passes `reshape`, which changes each planned block; no block then gets an A/A pair. Raises NotAllowed
@@ -249,7 +249,7 @@ def _describe_plan(plan: Plan) -> str:
 
 
 def release_ready_blocks(*, run: Run | None = None, limit: int = MAX_AT_ONCE) -> int:
-    """Queue waiting blocks whose inputs are ready, of one run or of all if `run` is None; return how many.
+    """Queue waiting blocks whose inputs, trials and labelled data are ready, of `run` or of all runs; return how many.
 
     Cells whose inputs cannot be made are refused, and a block with no other cells fails. At most `limit` blocks are
     read; those that exceed `max-parallel` of their run go on waiting, and are not counted.
@@ -331,8 +331,8 @@ def measure_more_rounds(
     `blocks` holds the numbers of blocks in the run; None means every done block with an undecided comparison. Blocks
     that have MAX_ROUNDS already or have lost their node are left out, and no block gets more than MAX_ROUNDS in all.
     The log names `asker`, or `by` if it is empty. Raises NotAllowed without the right to run in the team, Invalid for
-    an unknown block or a number of rounds out of range, and Conflict if no block can continue or the raw timings or the
-    model's files were removed.
+    a block that is unknown or not done or a number of rounds out of range, and Conflict if no block can continue or the
+    raw timings or the model's files were removed.
     """
     _check_may_write(run, by)
     if not 1 <= rounds <= MAX_ROUNDS:

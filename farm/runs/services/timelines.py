@@ -40,7 +40,8 @@ _TIMELINE: TypeAdapter[Timeline] = TypeAdapter(Timeline)
 def find_or_order_timeline(run: Run, name: str) -> Timeline | str:
     """Return the timeline of the cell's first stored trace, and order it if that was not done yet.
 
-    If there is none, return a sentence: WAITS while the trace is being read, or else why it cannot be.
+    If there is none, return a sentence: WAITS while the trace is being read, or else why it cannot be. An order without
+    an answer is sent again after ASKED_AGAIN_AFTER; after MAX_TRIES orders it counts as failed, for good.
     """
     trace = traces_of(run, name).first()
     if trace is None:

@@ -1,4 +1,7 @@
-"""Recognises first dimensions of inputs that are one batch under several names. Runs in the child only."""
+"""Recognises first dimensions of inputs that are one batch under several names. Runs in the child only.
+
+`are_numbered_names` is true if exporters made up all of the names by numbering, like `unk__12`, and for no names.
+"""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -25,7 +25,8 @@ PLAIN_KINDS = "biufcUSO"
 def write_suite(folder: str) -> dict[str, int]:
     """Write one folder for each test case below `folder`, and return the numbers of `cases` and `left_out`.
 
-    A case holds `model.onnx`, `data_N.npz` (arrays `in.<input>`, `out.<output>`) and `tolerance.json`.
+    A case holds `model.onnx`, `data_N.npz` (arrays `in.<input>`, `out.<output>`) and `tolerance.json`. Raises
+    FileExistsError if a case's folder exists already.
     """
     from onnx.backend.test.loader import load_node_model_tests
 

@@ -55,7 +55,8 @@ class Requirements:
 def find_required_sizes(model: onnx.ModelProto, facts: signature.Signature) -> Requirements:
     """Find the sizes that the graph requires of the dynamic dimensions, except the batch.
 
-    If shape inference fails, only the shapes that the model declares are known, so that few sizes or none are found.
+    Only nodes of the main graph are read. If shape inference fails, only the shapes that the model declares are known,
+    so that few sizes or none are found.
     """
     # shapes, with the signature's names for dimensions without a name of their own
     light = _name_inputs(copy_without_weights(model), facts)

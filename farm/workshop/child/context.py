@@ -1,4 +1,7 @@
-"""Finds the longest sequence that a decoder's graph takes, if the graph limits it. Runs in the child only."""
+"""Finds the longest sequence that a decoder's graph takes, if the graph limits it. Runs in the child only.
+
+Limits of more than _MAX_TOKENS tokens are ignored.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -24,8 +24,8 @@ def convert_opset(model: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto,
     """Convert the model to another default operator set, and say in sentences what was done.
 
     Unused operator sets are removed and the IR version is lowered too. Functions of the model are inlined if it has to
-    be converted. The outputs are not compared; `check_same_outputs` does that. Raises Problem with the code no_adapter
-    or conversion_failed.
+    be converted. A model that has this operator set already is changed in place. The outputs are not compared;
+    `check_same_outputs` does that. Raises Problem with the code no_adapter or conversion_failed.
     """
     current = version_stamps.read_default_opset(model)
     if current is None:
@@ -86,7 +86,10 @@ def _convert_with_reason(model: onnx.ModelProto, *, current: int, target: int) -
 
 
 def convert_with_onnx(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
-    """Convert by onnx's converter alone. Raises Problem no_adapter or conversion_failed, with a clause as its text."""
+    """Convert by onnx's converter alone. Raises Problem no_adapter or conversion_failed, with a clause as its text.
+
+    An invalid result has failed too, unless the original is invalid.
+    """
     try:
         converted = version_converter.convert_version(model, target)
     except Exception as error:  # the converter raises RuntimeError and others, undocumented

@@ -1,4 +1,7 @@
-"""Checks external data: locations must lie inside the bundle, ranges inside their files. Runs in the child only."""
+"""Checks external data: locations must lie inside the bundle, ranges inside their files. Runs in the child only.
+
+`count_elements` takes a negative size as 0.
+"""
 
 import math
 import re

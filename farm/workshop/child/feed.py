@@ -89,9 +89,9 @@ def find_feed(
     """Find sizes and fills that the model runs with.
 
     The likeliest are returned untried if nothing has to be chosen, an input has an open rank, or the model cannot be
-    loaded here. They have a `problem` if the model ran in no try or cannot be fed. `stored` is the same model, as a
-    file or as bytes. `profile` is the path prefix of a profile, which the session writes only if the model's work may
-    depend on its input values.
+    loaded here. They have a `problem` if the model ran in no try or cannot be fed. A try that takes too long ends the
+    search with its sizes, without a `problem`. `stored` is the same model, as a file or as bytes. `profile` is the path
+    prefix of a profile, which the session writes only if the model's work may depend on its input values.
     """
     facts = signature.read_signature(model)
     required = consumers.find_required_sizes(model, facts)

@@ -82,7 +82,7 @@ def holds_state(port: signature.Port, model: onnx.ModelProto) -> bool:
     """Say whether the input is a state that one call hands to the next.
 
     It is one if it feeds the state of a recurrent operator, or if its name says so and an output has its type and
-    shape. The name of a model's only input does not count.
+    shape. The name of a model's only input does not count. Only floats of at least two dimensions can be a state.
     """
     if signature.find_numpy_kind(port) != "f" or len(port["shape"] or ()) < 2:
         return False
@@ -109,7 +109,7 @@ def _can_follow(output: onnx.ValueInfoProto, port: signature.Port) -> bool:
 
 
 def find_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
-    """Find the number that the model compares a single integer input with; None if there is none.
+    """Find the number that the model compares a single integer input with; None if there is none, or for other inputs.
 
     Of several numbers it is USUAL_RATE, the usual sampling rate, if that is among them, else the first. An input named
     like a sampling rate that is compared with nothing gets USUAL_RATE too.
@@ -136,7 +136,7 @@ def find_greatest_compared_number(port: signature.Port, model: onnx.ModelProto) 
 
 
 def list_compared_numbers(port: signature.Port, model: onnx.ModelProto) -> list[int]:
-    """List the integers that an input of several numbers is compared with, such as labels of points.
+    """List the integers that an input of several numbers is compared with, such as labels of points, sorted.
 
     Empty if there are fewer than two. If 0 and 1 are among them, only these two are listed, as the others stand
     for padding, corners or ends.
@@ -169,7 +169,7 @@ def holds_boxes(port: signature.Port, model: onnx.ModelProto) -> bool:
 def find_scaled_range(port: signature.Port, model: onnx.ModelProto) -> int:
     """Find the value that the graph scales to 1 where it scales an input to 0..1 or -1..1, like 255 for pixels.
 
-    0 if the input is not scaled.
+    0 if the input is not scaled, or the value is not from _MIN_REACH to _MAX_REACH.
     """
     scaling = [node for node in model.graph.node if node.op_type in _SCALES and len(node.input) > 1]
     stored = constants.read_constants(model, names={node.input[1] for node in scaling})
@@ -206,7 +206,7 @@ def holds_divisors(port: signature.Port, model: onnx.ModelProto) -> bool:
 def find_tensors_holding(model: onnx.ModelProto, name: str) -> set[str]:
     """Find the tensors that hold values of the input unchanged, in another shape or in part, and the input itself.
 
-    Tensors in branches and loops are included.
+    Tensors in branches and loops are included, and those in the model's own functions are not.
     """
     carriers = {name}
     for node in traversal.iterate_nodes(model, with_functions=False):

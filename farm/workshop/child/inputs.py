@@ -70,8 +70,8 @@ def make_seeded_inputs(
     """Make one array for every input, the same for the same seed.
 
     `chosen` holds the sizes of dynamic dimensions, and `fills` a fill for each input by name; missing fills are chosen
-    from the graph. Raises Problem with the code inputs_too_large or bad_input, and unknown_dim for an input of open
-    rank.
+    from the graph. Raises Problem with the code inputs_too_large, bad_input, input_type for an input that cannot be
+    fed, and unknown_dim for an input of open rank; KeyError if `chosen` lacks a dimension.
     """
     shapes = {}
     for port in facts["inputs"]:
@@ -95,7 +95,7 @@ def make_seeded_inputs(
 
 
 def read_given_sizes(given: arrays.Arrays, facts: Facts) -> dict[str, int]:
-    """Read the sizes of dynamic dimensions off given inputs.
+    """Read the sizes of dynamic dimensions off given inputs, by name. The shape of an input of open rank is not read.
 
     Raises Problem inputs_names, inputs_dtype or inputs_shape if they do not fit the model.
     """

@@ -118,7 +118,8 @@ def check_boxes(outputs: Array, labels: Array, metric: str) -> int | None:
 def check_tokens(outputs: Array, labels: Array, metric: str) -> int | None:
     """Check that labels are a token for each place, or below 0 for no token, and the output has scores for each token.
 
-    Return how many tokens the output scores. Raises Problem bad_labels or bad_output.
+    At least one label must be a token. Return how many tokens the output scores. Raises Problem bad_labels or
+    bad_output.
     """
     if outputs.ndim != 3 or outputs.dtype.kind != "f":
         text = f"The output is {_layout(outputs)}: {metric} wants scores of [sample, place, token]."

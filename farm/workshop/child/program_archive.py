@@ -1,7 +1,8 @@
 """Reads and writes the archive of a framework's program: a zip of torch.export with JSON and raw tensors. Child only.
 
 Nothing is unpickled. Pickled or compiled members are refused, or left out where they are not needed, as the sample
-inputs of `torch.export.save` are. The format is that of PyTorch 2.8 to 2.15.
+inputs of `torch.export.save` are. The format is that of PyTorch 2.8 to 2.15. `make_problem` writes a sentence from the
+program's name and a predicate without a full stop.
 """
 
 import json
@@ -65,7 +66,10 @@ def make_problem(name: str, what: str) -> Problem:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[Archive]:
-    """Open the program at this path and check its members. Raises Problem bad_program."""
+    """Open the program at this path and check its members. Raises Problem bad_program.
+
+    An OSError or EOFError inside the `with` block becomes that Problem too.
+    """
     try:
         with zipfile.ZipFile(path) as zipped:
             archive = Archive(path.name, zipped, _list_members(path.name, zipped, path.stat().st_size))

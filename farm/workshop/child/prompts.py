@@ -30,8 +30,8 @@ class _Port:
 def accept_prompts(payload: payloads.GivenPrompts) -> dict[str, object]:
     """Check prompts for the payload's model, write them to `out`, and return the numbers of rows and tokens.
 
-    `out` holds `prompt` [row, token], and `text` where one was given. Returns a problem with the code bad_arrays or
-    bad_prompts where they do not fit.
+    `out` holds `prompt` [row, token], and `text` where one was given, whose tokens are counted apart (0 without).
+    Returns a problem with the code bad_arrays or bad_prompts where they do not fit.
     """
     folder, main, path = Path(payload["folder"]), payload["main"], Path(payload["prompts"])
     vocabulary = _count_tokens(folder, main)

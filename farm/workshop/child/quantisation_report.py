@@ -65,8 +65,8 @@ def make_report(payload: payloads.Quantised) -> dict[str, object]:
 def measure_coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> list[Coverage]:
     """Count the original's operators by kind, and name those that still read plain floats in the variant's graph.
 
-    Kinds that are hardly worth quantising, and graphs inside nodes, are left out. Only a trace shows what a runtime
-    makes of the variant's graph.
+    The list is sorted by kind. Kinds that are hardly worth quantising, and graphs inside nodes, are left out. Only a
+    trace shows what a runtime makes of the variant's graph.
     """
     # operators of the variant that read plain floats
     dequantised = {name for n in variant.graph.node if n.op_type == "DequantizeLinear" for name in n.output}

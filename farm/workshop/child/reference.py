@@ -16,8 +16,8 @@ MADE_BY = f"onnxruntime=={onnxruntime.__version__}"
 def make_reference(payload: payloads.GivenInputs) -> dict[str, object]:
     """Run the payload's model on the arrays in `inputs`, write its outputs to `out`, and return how they were made.
 
-    Outputs that are not tensors are named in `skipped`. Returns a problem with the code bad_arrays, not_loaded or
-    inference_failed.
+    Outputs that are not tensors, or are bfloat16, are named in `skipped`. Returns a problem with the code bad_arrays,
+    not_loaded or inference_failed.
     """
     path = Path(payload["folder"], payload["main"])
     outputs, skipped = run_reference(path, arrays.read_npz(Path(payload["inputs"])))
@@ -26,9 +26,10 @@ def make_reference(payload: payloads.GivenInputs) -> dict[str, object]:
 
 
 def run_reference(model: Path | bytes, inputs: arrays.Arrays) -> tuple[arrays.Arrays, list[str]]:
-    """Run the model once and return its outputs by name, and the names of those that are not tensors.
+    """Run the model once and return its outputs by name, and the names of those that are left out.
 
-    Raises Problem not_loaded or inference_failed.
+    Left out are outputs that are not tensors, or are bfloat16. Strings come as fixed-width text. Raises Problem
+    not_loaded or inference_failed.
     """
     session = load_session(model)
     names = [output.name for output in session.get_outputs()]

@@ -105,7 +105,10 @@ def find_numpy_kind(port: Port) -> str:
 
 
 def explain_unfeedable(ports: Ports) -> str:
-    """Say in one sentence which input cannot be fed and why, for the first such input; empty if all can be."""
+    """Say in one sentence which input cannot be fed and why, for the first such input; empty if all can be.
+
+    A tensor of open rank passes, whatever its type.
+    """
     for port in ports:
         if port["dtype"] in ("sequence", "map", "sparse_tensor", "opaque"):
             return (

@@ -32,7 +32,10 @@ _BROADCASTS = {
 
 
 def list_constraints(node: onnx.NodeProto, shapes: Shapes) -> Iterator[SizeConstraint]:
-    """Yield pairs of dimensions that must be equal for the node to run; an empty name is an unknown dimension."""
+    """Yield pairs of dimensions that must be equal for the node to run; an empty name is an unknown dimension.
+
+    None are known for a node whose first input has no known shape.
+    """
     inputs = [shapes.get(name) for name in node.input]
     first = inputs[0] if inputs else None
     if first is None:

@@ -18,7 +18,7 @@ def read_default_opset(model: onnx.ModelProto) -> int | None:
 def remove_unused_opsets(model: onnx.ModelProto) -> list[str]:
     """Remove operator sets that no node uses, in place, and return a sentence for each removed one.
 
-    A model without nodes keeps all of them.
+    If none is used, as in a model without nodes, all of them stay.
     """
     used = {node.domain for node in traversal.iterate_nodes(model)} | {function.domain for function in model.functions}
     if used & set(opsets.ONNX_DOMAINS):

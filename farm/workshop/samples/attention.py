@@ -41,7 +41,10 @@ Prepare = Callable[[GraphBuilder], None]
 
 
 def prepare_mask(graph: GraphBuilder) -> None:
-    """Add nodes that make `score_bias`: 0 where a token may look back at another one, else a very low number."""
+    """Add nodes that make `score_bias`: 0 where a token may look back at a kept one, else a very low number.
+
+    `attention_mask` says which tokens are kept.
+    """
     graph.add("Shape", "now_length", ["input_ids"], output="now", start=1, end=2)
     graph.add("Shape", "total_length", ["attention_mask"], output="total", start=1, end=2)
     graph.add("Squeeze", "total_squeezed", ["total"], output="total_scalar")

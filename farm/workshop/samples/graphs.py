@@ -18,8 +18,9 @@ Port = tuple[int, list[str | int]]
 class GraphBuilder:
     """Collects nodes and weights of one graph, and makes the model of them.
 
-    The `add` methods return the name of the new weight or output. A linear layer is a MatMul and an Add, a convolution
-    has a kernel of 3 × 3 and padding of 1, and `finish_x_to_y` makes a model from floats `x` to floats `y`.
+    The `add` methods return the name of the new weight or output, except `add_contrib`, which is given the names. A
+    linear layer is a MatMul and an Add, a convolution has a kernel of 3 × 3 and padding of 1, and `finish_x_to_y` makes
+    a model from floats `x` to floats `y`.
     """
 
     def __init__(self) -> None:
