@@ -83,6 +83,9 @@ class Delivery(models.Model):
         return f"{self.kind} to {self.channel}"
 
     def end_try(self, state: DeliveryState, **changes: object) -> bool:
-        """Move from sending to sent, waiting or failed. Return False where another try has begun since."""
+        """Move from sending to sent, waiting or failed, in the database only, and write the columns `changes` too.
+
+        Return False, with nothing written, where another try has begun since.
+        """
         mine = Delivery.objects.filter(pk=self.pk, state=DeliveryState.SENDING, tries=self.tries)
         return bool(mine.update(state=state, **changes))

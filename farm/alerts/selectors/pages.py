@@ -231,7 +231,7 @@ def first_with_points(watches: Iterable[Watch]) -> Watch | None:
 
 
 def fingerprint_points() -> tuple[object, ...]:
-    """Return values that change whenever a series gets a value or a watch is removed, to tell if a page is stale."""
+    """Return the newest value's id and time, if any, and the number of watches, to tell if a page is stale."""
     newest = Point.objects.order_by("-pk").values_list("pk", "at").first() or ()
     return (*newest, Watch.objects.count())
 

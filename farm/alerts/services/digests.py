@@ -35,7 +35,9 @@ class Digest(TypedDict):
     """The content of a digest, as webhooks send it.
 
     `rounds` counts judged rounds by outcome, zeros included; `comparisons` is how many comparisons they made. `open`
-    counts the unsettled alerts of now, and `invalid` the alerts that were marked as false positives since then.
+    counts the unsettled alerts of now, and `invalid` the alerts that were marked as false positives since then and
+    still are. `opened` is sorted from the newest to the oldest. `false_alarm_rate` and `null_pairs` are what
+    `estimate_false_alarm_rate` returns.
     """
 
     since: str

@@ -1,4 +1,4 @@
-"""Creates, changes and removes watches."""
+"""Creates, changes and removes watches; each of these is written to the audit log."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -69,8 +69,9 @@ def create_watch(
     watched: Iterable[Model] = (),
     **watch_settings: Unpack[WatchSettings],
 ) -> Watch:
-    """Create a watch. `reference` has to be given; `watched` and `label` may both be.
+    """Create a watch. `reference` has to be given, and `watched`, `label` or both.
 
+    Without `distribution` it watches `onnxruntime`, and without `matrix` it measures the default matrix.
     Raises NotAllowed without the right to run in the team, Invalid for a wrong setting, Conflict for a name that is
     taken or where the team has MAX_WATCHES.
     """
@@ -156,7 +157,10 @@ def _parse_release(distribution: str, version_text: str) -> Runtime:
 
 
 def next_due_at(schedule: str, *, after: datetime | None = None) -> datetime | None:
-    """Find the next time of a schedule (five fields of cron, UTC) after `after` or now; None for an empty schedule."""
+    """Find the next time of a schedule (five fields of cron, UTC) after `after` or now; None for an empty schedule.
+
+    Raises CroniterError for a text that is no schedule.
+    """
     if not schedule:
         return None
     due_at: datetime = croniter(schedule, after or timezone.now()).get_next(datetime)
