@@ -1,4 +1,7 @@
-"""Removes models and versions with their files, and restores them; measured versions are only hidden."""
+"""Removes models and versions with their files, and restores them; measured versions are only hidden.
+
+Each removal and each restoration is written to the audit log.
+"""
 
 import logging
 import time
@@ -240,8 +243,8 @@ def _list_folders() -> Iterator[tuple[int, Path]]:
 def restore_model(*, model: Model, by: User) -> Model:
     """Restore a hidden model with the versions that were hidden together with it.
 
-    Versions whose files retention has removed stay hidden. Raises NotAllowed for a person who may not
-    write in the team, and Conflict where another model has its name by now.
+    Versions whose files retention has removed stay hidden. Raises NotAllowed for a person who may not write in the
+    team, and Conflict where another model has its name by now.
     """
     _check_may_remove(model, by)
     with _reserve_own_name(model):
