@@ -108,7 +108,8 @@ def make_origin(request: HttpRequest, *, branch: str, commit: str) -> services.O
 def choose_team(request: HttpRequest, named: str) -> str:
     """Return the name of the team to upload to: `named`, which may be empty, or the team of a gate token.
 
-    Raises NotAllowed where a request with a gate token names another team.
+    A gate token without a team counts as any other. Raises NotAllowed where a request with a gate token names another
+    team.
     """
     gate = find_gate_token(request)
     if gate is None or gate.team is None:
