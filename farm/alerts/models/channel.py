@@ -22,7 +22,10 @@ def new_salt() -> str:
 
 
 class Channel(models.Model):
-    """An address to which a team's messages are sent. `secret` signs them."""
+    """An address to which a team's messages are sent. `secret` signs them.
+
+    A new `salt`, or a new secret key of the farm, makes it another one.
+    """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="channels")
     name = models.CharField(max_length=100)

@@ -1,7 +1,8 @@
 """Lists the releases that this farm knows, and those that a watch measures.
 
 Where two packages are watched together, a version names both; see `farm.rules.runtimes.pairs`. "Published" versions are
-those that the package index offers now.
+those that the package index offers now. `newest_release` is the newest published one that the watch may measure, or
+None.
 """
 
 from django.conf import settings

@@ -71,9 +71,9 @@ def create_watch(
 ) -> Watch:
     """Create a watch. `reference` has to be given, and `watched`, `label` or both.
 
-    Without `distribution` it watches `onnxruntime`, and without `matrix` it measures the default matrix.
-    Raises NotAllowed without the right to run in the team, Invalid for a wrong setting, Conflict for a name that is
-    taken or where the team has MAX_WATCHES.
+    Without `distribution` it watches `onnxruntime`, and without `matrix` it measures the default matrix. Raises
+    NotAllowed without the right to run in the team, Invalid for a wrong setting, Conflict for a name that is taken or
+    where the team has MAX_WATCHES.
     """
     _check_may_write(team, by)
     name = _check_name(team, name)
@@ -104,7 +104,8 @@ def create_watch(
 def change_watch(*, watch: Watch, by: User, **changes: Unpack[Changes]) -> Watch:
     """Change some of CHANGEABLE, or `channels`, which replace the present ones; what is not named stays.
 
-    Raises NotAllowed without the right to run in the team, and Invalid for a wrong setting.
+    A matrix with `pre` sets `with_prereleases`, as in a new watch. Raises NotAllowed without the right to run in the
+    team, and Invalid for a wrong setting, or one that stays as it is.
     """
     _check_may_write(watch.team, by)
     channels = changes.pop("channels", None)
