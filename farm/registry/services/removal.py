@@ -66,8 +66,8 @@ def remove_model(*, model: Model, by: User) -> Removed:
 def expire_model(model: Model) -> int:
     """Remove a model with all of its versions, because its retention is over; return 1.
 
-    If a run has measured a version, the model stays and 0 is returned. The caller has to check that the retention is
-    over.
+    If a run has measured a version, or measured another version beside one, the model stays and 0 is returned. The
+    caller has to check that the retention is over.
     """
     if model.versions.filter(Q(runs__isnull=False) | Q(beside__isnull=False)).exists():
         return 0

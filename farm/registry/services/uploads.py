@@ -1,6 +1,6 @@
 """Stores uploads: drafts become blobs within the team's quota, an artifact, and a version to be inspected.
 
-Files that retention has removed do not count against the quota.
+Files that retention has removed do not count against the quota. `free_quota_bytes` is never below 0.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
