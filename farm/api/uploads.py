@@ -1,4 +1,7 @@
-"""Uploads: a form of files, or a raw body. Models are not parsed here; a `prepare` worker inspects them later."""
+"""Uploads: a form of files, or a raw body. Models are not parsed here; a `prepare` worker inspects them later.
+
+`make_origin` raises Invalid for a bad branch or commit, and for a gate token without a branch.
+"""
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
