@@ -116,8 +116,9 @@ def check_gate_token(request: HttpRequest, team: Team, *, is_its_own: bool = Tru
 def identify_sender(request: HttpRequest) -> User | None:
     """Identify the person by the request's headers alone, before a long body is read; None where nobody signed in.
 
-    Scopes and the CSRF token are not checked here. `request.token` is set where the request has a valid token. A bad
-    token is not made good by a session.
+    Scopes and the CSRF token are not checked here, and the use of a token is not stored. `request.token` is set where
+    the request has a valid token, and without any token `request.session`, but never `request.user`. A bad token is not
+    made good by a session.
     """
     scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == TokenAuth.openapi_scheme:

@@ -191,7 +191,10 @@ class Answer:
         return self.next_piece()
 
     def next_piece(self) -> bytes:
-        """Return the next bytes, PIECE_BYTES or somewhat more; set `is_ended` and close where no more follow."""
+        """Return the next bytes, PIECE_BYTES or somewhat more.
+
+        The last piece is shorter and may be empty; with it `is_ended` is set and the answer closed.
+        """
         piece = bytearray()
         for part in self._unsent:
             piece += part

@@ -25,7 +25,7 @@ def _etag(request: HttpRequest, name: str = "") -> str:
 def wheel(request: HttpRequest, name: str) -> HttpResponse:
     """Answer the wheel, which has the program but no data of this farm, to everybody.
 
-    404 for another name, and where the farm cannot build a wheel.
+    404 for another name, and where the farm cannot build a wheel; 304 where the caller's ETag is still right.
     """
     farm_wheel = _build_wheel()
     if name != farm_wheel.name:

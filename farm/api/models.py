@@ -169,7 +169,7 @@ def _shape_model(shape: type[AnyModel], model: Model, **more: object) -> AnyMode
 
 
 def shape_version(version: Version) -> VersionOut:
-    """Make the API's answer for a version."""
+    """Make the API's answer for a version. What it does not have is None: a problem, labelled data, calibration."""
     model, artifact, evaluation = version.model, version.artifact, selectors.evaluation_of(version)
     calibration = None
     if artifact.calibration or artifact.calibration_problem:

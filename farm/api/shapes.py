@@ -1,4 +1,7 @@
-"""Makes the API's answers (`farm.contract.api`) from rows, refuses unknown keys of bodies, and pages long lists."""
+"""Makes the API's answers (`farm.contract.api`) from rows, refuses unknown keys of bodies, and pages long lists.
+
+`username` is None for nobody.
+"""
 
 from typing import TYPE_CHECKING, TypeVar
 

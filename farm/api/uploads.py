@@ -1,4 +1,7 @@
-"""Uploads: a form of files, or a raw body. Models are not parsed here; a `prepare` worker inspects them later."""
+"""Uploads: a form of files, or a raw body. Models are not parsed here; a `prepare` worker inspects them later.
+
+`make_origin` raises Invalid for a bad branch or commit, and for a gate token without a branch.
+"""
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
@@ -108,7 +111,8 @@ def make_origin(request: HttpRequest, *, branch: str, commit: str) -> services.O
 def choose_team(request: HttpRequest, named: str) -> str:
     """Return the name of the team to upload to: `named`, which may be empty, or the team of a gate token.
 
-    Raises NotAllowed where a request with a gate token names another team.
+    A gate token without a team counts as any other. Raises NotAllowed where a request with a gate token names another
+    team.
     """
     gate = find_gate_token(request)
     if gate is None or gate.team is None:

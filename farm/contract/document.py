@@ -67,7 +67,10 @@ class Document(Part):
 
 
 def make_json_schema(model: type[Part] = Document, *, title: str = SCHEMA) -> dict[str, Any]:
-    """Make the JSON schema (2020-12) of a kind of document. Bench documents of earlier releases fit theirs too."""
+    """Make the JSON schema (2020-12) of a kind of document. Bench documents of earlier releases fit theirs too.
+
+    The key `schema` is required in it. Raises KeyError for a kind of which nothing else is required.
+    """
     schema = model.model_json_schema()
     # without the key `schema` a reader could not tell what the document is
     return {

@@ -46,9 +46,10 @@ def sort_into_parts(drafts: Iterable[Draft], *, roles: Mapping[str, FileRole]) -
     """Find the role and the stored name of every file of an upload; the model comes first, the others by name.
 
     `roles` maps file names to the roles that the form gave; all other roles follow from the names. ONNX's own test data
-    get the name `test_data_set_N-input_M.pb`. Raises Invalid where there is not exactly one model, for no files, more
-    than MAX_FILES or an empty one, for names that cannot be used or differ only in case, for an `.npz` whose name does
-    not tell its role, for two archives of a role, and for expected outputs without inputs.
+    get the name `test_data_set_N-input_M.pb`; of the roles in `roles` they take only calibration, and that for inputs.
+    Raises Invalid where there is not exactly one model, for no files, more than MAX_FILES or an empty one, for names
+    that cannot be used or differ only in case, for an `.npz` whose name does not tell its role, for two archives of a
+    role, and for expected outputs without inputs.
     """
     parts = [_make_part(draft, role=roles.get(draft.name)) for draft in drafts]
     if len(parts) > MAX_FILES:
@@ -59,7 +60,10 @@ def sort_into_parts(drafts: Iterable[Draft], *, roles: Mapping[str, FileRole]) -
 
 
 def is_allowed_zip_name(name: str) -> bool:
-    """Say whether a file may have this name: ASCII, not only dots, and in no folder but ONNX's test_data_set_N."""
+    """Say whether a file may have this name: 1 to 128 letters, digits or `._-`, but not only dots.
+
+    The only folders are ONNX's own, as in `test_data_set_0/input_0.pb`.
+    """
     return bool(PROTOBUF_DATA.fullmatch(name) or (NAME.fullmatch(name) and name.strip(".")))
 
 

@@ -2,7 +2,8 @@
 
 Models are sorted by name, removed ones by the time of their removal (the last first), and versions from the newest to
 the oldest. Functions about an artifact, a variant or a version do not check who may read it. They return None for what
-was not uploaded or is not made yet.
+was not uploaded or is not made yet (`coverage_of` an empty list). `version_of_artifact` is the newest that the user may
+see.
 """
 
 from collections.abc import Iterable
@@ -139,7 +140,10 @@ def removed_versions(model: Model, *, user: Anyone) -> QuerySet[Version]:
 
 
 def versions_with_same_bundle(version: Version, *, user: Anyone) -> list[Version]:
-    """List other versions, of any model, with the same model and external data; MAX_DUPLICATES at most."""
+    """List other versions that the user may see, of any model, with the same model and external data, newest first.
+
+    Deleted ones are left out, and at most MAX_DUPLICATES are listed.
+    """
     same = versions_visible_to(user).filter(artifact__sha256=version.artifact.sha256).exclude(pk=version.pk)
     return list(same.defer("inspection").prefetch_related(None)[:MAX_DUPLICATES])
 

@@ -104,8 +104,8 @@ def check_upload_size(content_length: int) -> None:
 def receive_body(request: HttpRequest, *, name: str) -> Draft:
     """Read the raw body of a request into a sealed draft.
 
-    Raises Invalid where the body ends before its declared length, TooLarge over the limit, and NoSpace. No draft is
-    left then.
+    Raises Invalid where the body has another length than declared (0 where none is), TooLarge over the limit, and
+    NoSpace. No draft is left then.
     """
     declared = int(request.headers.get("Content-Length") or 0)
     check_upload_size(declared)

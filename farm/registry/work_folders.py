@@ -41,8 +41,8 @@ def copy_artifact_into(artifact: Artifact, folder: Path, *, only_main: bool = Fa
     """Copy the artifact's model and external data, or with `only_main` the model alone, into `folder`.
 
     Return the folder, which is created if it is missing. The files are plain, because ONNX and ONNX Runtime refuse
-    symbolic and hard links. Raises NoSpace where the disk is full, and FileNotFoundError where a file is missing from
-    the store.
+    symbolic and hard links. Raises NoSpace where the disk is full, FileNotFoundError where a file is missing from the
+    store and the bucket, and Away where the bucket does not answer.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for file in artifact.files.select_related("blob"):

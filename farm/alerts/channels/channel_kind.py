@@ -28,7 +28,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelKind:
-    """A kind of channel. `check` and `send` raise DeliveryProblem."""
+    """A kind of channel. `check` and `send` raise DeliveryProblem; the `check` of mail raises Invalid instead."""
 
     # the name of the kind in rows and over HTTP
     name: str

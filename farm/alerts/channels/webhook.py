@@ -2,6 +2,8 @@
 
 The connection goes to the address that was checked, without redirects and proxies. The answer's body is never read, and
 the whole exchange ends after a few seconds, however slowly the receiver answers.
+
+`show_host` hides all of an address but its scheme, host and port.
 """
 
 import contextlib
@@ -61,6 +63,7 @@ def post(
 ) -> None:
     """Post once. Raises DeliveryProblem unless the status is 2xx; it is permanent where another try would not help.
 
+    It is raised too where the address is refused, or where the host does not answer within `timeout_s`.
     `networks` are the inner networks that may be reached; None means those of ONNXFARM_WEBHOOK_NETWORKS. `lookup`
     replaces the resolver.
     """

@@ -40,7 +40,10 @@ class Alert(models.Model):
     """One level shift of a model between two releases, or two versions of the model; its symptoms name the series.
 
     `distribution` is VERSIONS where the alert compares two versions of the model (`is_of_versions`). An alert without a
-    `node` says that the farm could not measure.
+    `node` says that the farm could not measure. `changed_packages` are those of two watched together that differ
+    between `good` and `bad`; empty where one package is watched. `is_snoozed` does not look at the state, and stays
+    True until an alert that waits for a release is woken. `log` cuts the text to 2,000 characters, and announces
+    nothing.
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="alerts")
@@ -87,7 +90,7 @@ class Alert(models.Model):
 
     @property
     def release(self) -> str:
-        """The release that brought the shift, as `distribution==version`."""
+        """The first bad release or, before bisection found it, the bad one, as `distribution==version`."""
         return f"{self.distribution}=={self.first_bad or self.bad}"
 
     @property
@@ -127,7 +130,7 @@ class Alert(models.Model):
 
     @property
     def leading_symptom(self) -> "Symptom | None":
-        """The symptom that the alert's sentence is about; None where it has no symptoms."""
+        """The first of `symptoms_by_weight`, a resolved one where all are; None where the alert has no symptoms."""
         return next(iter(self.symptoms_by_weight()), None)
 
     @property

@@ -22,7 +22,10 @@ def new_salt() -> str:
 
 
 class Channel(models.Model):
-    """An address to which a team's messages are sent. `secret` signs them."""
+    """An address to which a team's messages are sent. `secret` signs them.
+
+    A new `salt`, or a new secret key of the farm, makes it another one.
+    """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="channels")
     name = models.CharField(max_length=100)
@@ -83,6 +86,9 @@ class Delivery(models.Model):
         return f"{self.kind} to {self.channel}"
 
     def end_try(self, state: DeliveryState, **changes: object) -> bool:
-        """Move from sending to sent, waiting or failed. Return False where another try has begun since."""
+        """Move from sending to sent, waiting or failed, in the database only, and write the columns `changes` too.
+
+        Return False, with nothing written, where another try has begun since.
+        """
         mine = Delivery.objects.filter(pk=self.pk, state=DeliveryState.SENDING, tries=self.tries)
         return bool(mine.update(state=state, **changes))

@@ -156,7 +156,7 @@ class Point(models.Model):
 
 
 class Release(models.Model):
-    """A release of a distribution that the package index offers for this farm's Python and platform."""
+    """A release of a distribution that the package index offers, or did, for this farm's Python and platform."""
 
     distribution = models.CharField(max_length=64)
     version = models.CharField(max_length=32)

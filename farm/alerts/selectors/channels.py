@@ -1,7 +1,8 @@
 """Reads channels, their kinds, and their messages.
 
 Channels are sorted by name and messages from the newest to the oldest. `shown_target` is an address without its
-secrets. `kind` and `kinds` include the kinds that installed packages bring.
+secrets. `kind` and `kinds` include the kinds that installed packages bring, which `kinds` lists after the farm's own.
+`kind` answers for an unknown kind too, with one that cannot send.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,7 @@
-"""Reads searches for the settings to ship. A search is one race for each kind of hardware; its first race names it."""
+"""Reads searches for the settings to ship. A search is one race for each kind of hardware; its first race names it.
+
+Only `find_first_race` checks who may see the search.
+"""
 
 from dataclasses import dataclass
 

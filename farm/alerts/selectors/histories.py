@@ -34,7 +34,7 @@ class RaisedAlert(NamedTuple):
 
 @dataclass(frozen=True)
 class History:
-    """The history of a distribution; all but `watches` is by version."""
+    """The history of a distribution; all but `watches` is by version. Releases that the index dropped are included."""
 
     index_entries: Mapping[str, IndexEntry]
     # how many rounds had each outcome

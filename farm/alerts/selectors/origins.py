@@ -57,7 +57,7 @@ def explain_origin(run: Run) -> Origin | None:
 def confirmed_leads(runs_of_watches: Iterable[int]) -> dict[int, KeyResult]:
     """Map the ids of runs whose round ended with a confirmed alert to the main figures of the run that confirmed it.
 
-    Other runs are left out. One query.
+    Other runs are left out, also where the confirming run has no main figure. One query.
     """
     rows = WatchRound.objects.filter(run__in=list(runs_of_watches), outcome=RoundOutcome.ALERT).order_by("pk")
     confirmed = rows.exclude(confirming__lead=None).values_list("run", "confirming__lead")

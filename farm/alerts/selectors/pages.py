@@ -231,7 +231,7 @@ def first_with_points(watches: Iterable[Watch]) -> Watch | None:
 
 
 def fingerprint_points() -> tuple[object, ...]:
-    """Return values that change whenever a series gets a value or a watch is removed, to tell if a page is stale."""
+    """Return the newest value's id and time, if any, and the number of watches, to tell if a page is stale."""
     newest = Point.objects.order_by("-pk").values_list("pk", "at").first() or ()
     return (*newest, Watch.objects.count())
 
@@ -285,7 +285,7 @@ def watches_of_model(model: Model) -> list[Watch]:
 
 
 def find_free_name(team_id: int, name: str) -> str:
-    """Return the name, with the first free number from 2 on appended where a watch of the team has the name already."""
+    """Return the name, or where a watch of the team has it, the name with the first free number: `name-2`, `name-3`…"""
     taken_names = set(Watch.objects.filter(team=team_id, name__startswith=name).values_list("name", flat=True))
     candidates = chain([name], (f"{name}-{number}" for number in count(2)))
     return next(candidate for candidate in candidates if candidate not in taken_names)

@@ -76,9 +76,9 @@ class OpenRun(NamedTuple):
 class ReleaseCard:
     """The report card of a release, and further facts for its page.
 
-    `others` are the older versions that the release can be compared with. `open` holds the models that are still to be
-    measured. They are forecast to be done at `ends_at`, or else no earlier than `ends_at_least`; both are None where
-    there is no forecast.
+    `others` are the older versions that the release can be compared with, those with the most models first. `open`
+    holds the models that are still to be measured. They are forecast to be done at `ends_at`, or else no earlier than
+    `ends_at_least`; both are None where there is no forecast.
     """
 
     card: Card

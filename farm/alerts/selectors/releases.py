@@ -1,7 +1,8 @@
 """Lists the releases that this farm knows, and those that a watch measures.
 
 Where two packages are watched together, a version names both; see `farm.rules.runtimes.pairs`. "Published" versions are
-those that the package index offers now.
+those that the package index offers now. `newest_release` is the newest published one that the watch may measure, or
+None.
 """
 
 from django.conf import settings
@@ -96,8 +97,8 @@ def was_offered(distribution: str, *, reference: str) -> bool:
 def list_known_releases() -> Known:
     """Return every release that the package index ever offered, those that it yanked, and the newest of ONNX Runtime.
 
-    The newest stable one comes from the farm's own table where the index has not answered; the newest pre-release is
-    then None.
+    Where the index offers no stable one, `newest` comes from the farm's own table. `newest_pre` is the newest of stable
+    ones and pre-releases alike; None where the index offers none.
     """
     rows = list(Release.objects.all())
     offered = [row for row in rows if row.distribution == NEWEST.distribution and not row.is_gone]

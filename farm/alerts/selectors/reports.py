@@ -22,8 +22,8 @@ from farm.runs.selectors.retention import explain_removed_timings
 def make_case(alert: Alert) -> Case:
     """Collect the evidence of an alert's leading symptom, with the answers of its searches.
 
-    Raises Conflict where the alert compares versions of a model, or has no symptom whose run still exists. Raises
-    Missing where the run has lost one of the two cells.
+    Raises Conflict where the alert compares versions of a model, has no symptom, or where the leading symptom's run was
+    removed. Raises Missing where the run has lost one of the two cells.
     """
     if alert.is_of_versions:
         text = (

@@ -38,8 +38,9 @@ class Hit(NamedTuple):
 def search_everything(user: Anyone, text: str) -> list[Hit]:
     """Find pages that the user may see, at most MAX_HITS of each kind; [] for an empty text.
 
-    Runs and alerts are found by their number, versions by the beginning of a digest, and models, nodes and watches by
-    a part of their name in any case. The hits come in this order; hits by a part of a name are sorted by name.
+    Runs and alerts are found by their number, versions by the first six or more digits of a digest, and models, nodes
+    and watches by a part of their name in any case. The hits come in this order; hits by a part of a name are sorted by
+    name.
     """
     wanted = text.replace("\x00", "").strip()[:MAX_TEXT]
     if not wanted:

@@ -62,7 +62,8 @@ def queue_message(
 ) -> Delivery:
     """Write a message to the outbox, to be sent once the transaction commits.
 
-    If the channel already has a message with this `cause`, return that row and send nothing.
+    The subject is put on one line and cut to 300 characters. If the channel already has a message with this `cause`,
+    return that row and send nothing.
     """
     with transaction.atomic():
         row, is_new = Delivery.objects.get_or_create(

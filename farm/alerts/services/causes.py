@@ -71,7 +71,8 @@ def open_version_rounds() -> int:
 
     Depending on the watch, one round compares releases on that version, and another one compares it with the version
     before. Only the newest ready one of several new versions gets rounds. Versions that were uploaded after one that is
-    still being inspected wait for a later call.
+    still being inspected wait for a later call. There is no round where the watch knows no later release than its
+    reference, or where there is no version before. Versions of branches get none.
     """
     count = 0
     for watch in Watch.objects.filter(Q(on_version=True) | Q(compares_versions=True), is_active=True):
@@ -121,8 +122,8 @@ def _compare_with_previous_version(watch: Watch, version: Version) -> bool:
 def open_scheduled_rounds() -> int:
     """Open rounds of the watches whose scheduled time has come; return how many.
 
-    The watch's next time is set first. A model gets no round without a ready version, or where no release later than
-    the reference is known.
+    The watch's next time is set first. A model gets no round without a ready version, or where the latest release is
+    the reference. The latest is the one measured last or, if the watch has `on_release` and it is later, the newest.
     """
     count = 0
     due = Watch.objects.filter(is_active=True, next_at__lte=timezone.now()).exclude(schedule="")

@@ -1,4 +1,7 @@
-"""Creates, changes, tests and removes channels. Every function raises NotAllowed unless `by` manages the team."""
+"""Creates, changes, tests and removes channels. Every function raises NotAllowed unless `by` manages the team.
+
+All but `test_channel` and `read_secret` write to the audit log.
+"""
 
 import secrets
 from datetime import timedelta
@@ -72,7 +75,10 @@ def remove_channel(*, channel: Channel, by: User) -> None:
 
 
 def switch_channel(*, channel: Channel, by: User, is_active: bool) -> Channel:
-    """Switch a channel on or off, and return it; while a channel is off, only tests are queued for it."""
+    """Switch a channel on or off, and return it; while a channel is off, only tests are queued for it.
+
+    Messages that were queued before are still sent.
+    """
     _check_may_manage(channel.team, by)
     channel.is_active = is_active
     channel.save(update_fields=["is_active"])

@@ -35,7 +35,9 @@ class Digest(TypedDict):
     """The content of a digest, as webhooks send it.
 
     `rounds` counts judged rounds by outcome, zeros included; `comparisons` is how many comparisons they made. `open`
-    counts the unsettled alerts of now, and `invalid` the alerts that were marked as false positives since then.
+    counts the unsettled alerts of now, and `invalid` the alerts that were marked as false positives since then and
+    still are. `opened` is sorted from the newest to the oldest. `false_alarm_rate` and `null_pairs` are what
+    `estimate_false_alarm_rate` returns.
     """
 
     since: str
@@ -50,7 +52,10 @@ class Digest(TypedDict):
 
 
 def send_due_digests() -> int:
-    """Queue the digests that are due for active channels, and set the time of their next one; return how many."""
+    """Queue the digests that are due for active channels, and set the time of their next one; return how many.
+
+    A digest reaches back by one interval from the time when it was due.
+    """
     count = 0
     for channel in Channel.objects.filter(is_active=True, digest_at__lte=timezone.now()).select_related("team"):
         interval = INTERVALS.get(DigestEvery(channel.digest))
@@ -66,7 +71,7 @@ def send_due_digests() -> int:
 
 
 def first_digest_at(digest: str) -> datetime | None:
-    """Return when a new channel gets its first digest; None for `never`. `digest` is a value of DigestEvery."""
+    """Return when a new channel gets its first digest; None for `never`. Raises ValueError for no DigestEvery."""
     interval = INTERVALS.get(DigestEvery(digest))
     return None if interval is None else timezone.now() + interval
 

@@ -133,7 +133,8 @@ def _count_cores(version: Version, hardware: str) -> int:
 def advance_finds() -> int:
     """Advance every open race by one step where that is possible; return how many were advanced.
 
-    A race whose step raises an error is logged and ended as failed, with its answer so far.
+    A race that ends, answered or failed, counts too. One whose step raises an unexpected error is logged, ended as
+    failed with its answer so far, and not counted.
     """
     count = 0
     related = ("version__model__team", "version__artifact", "asked_by", "run")

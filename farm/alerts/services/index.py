@@ -52,7 +52,8 @@ def poll_due_indexes() -> int:
 
     Active watches without a trigger for releases count too, because the pipelines that call them name releases.
     `onnxruntime` is always asked for, because its newest release is measured where a matrix names none. Added indexes
-    are asked for its builds too. With INDEX_POLL_S at 0, nothing is asked.
+    are asked for its builds too, and releases of indexes that were removed are marked as gone. With INDEX_POLL_S at 0,
+    nothing is asked or marked.
     """
     if settings.INDEX_POLL_S <= 0:
         return 0
@@ -70,7 +71,8 @@ def poll_due_indexes() -> int:
 def find_releases_for_matrix(declared: Declared) -> Known:
     """Return all known releases for planning a matrix; ask the index first where the matrix names an unknown one.
 
-    See `find_releases`. Raises Invalid where the matrix cannot be read.
+    See `find_releases`. Releases that only `exclude` names are not asked for. Raises Invalid where the matrix cannot be
+    read.
     """
     matrix = read_matrix(declared)
     values = [*matrix.axes.get("runtime", ()), *(rule.get("runtime") for rule in matrix.include)]
@@ -114,8 +116,8 @@ def _mark_removed_indexes_gone(names: Iterable[str]) -> None:
 def fetch_releases(distribution: str, *, timeout_s: float = TIMEOUT_S) -> int:
     """Ask the index now, and store its releases or the problem for pages to show; return how many releases are new.
 
-    `distribution` is a package, followed by `@NAME` for the added index of that name. A problem is not raised; the
-    answer is then 0.
+    `distribution` is a package, followed by `@NAME` for the added index of that name. A problem is not raised; where
+    the index gave no list, it is logged too, and the answer is 0.
     """
     package, _, name = distribution.partition("@")
     try:
@@ -152,7 +154,8 @@ def _is_being_asked(distribution: str) -> bool:
 def list_offered(distribution: str, *, timeout_s: float = TIMEOUT_S) -> Listing:
     """List the versions, with pre-releases, that have a file for this Python and platform, and the yanked ones.
 
-    Those of ONNX Runtime Web come from npm. Raises IndexProblem where the index does not answer or lists none.
+    They are in the order of the index. Those of ONNX Runtime Web come from npm, for any platform and without regard to
+    `timeout_s`. Raises IndexProblem where the index does not answer, or where pip lists none.
     """
     if distribution == web.DISTRIBUTION:
         return _list_offered_by_npm()

@@ -109,7 +109,8 @@ def read_optimizer_names() -> tuple[str, ...]:
 def make_bisection_search(investigation: Investigation) -> SinceWhen:
     """Make an investigation's search for the first bad release, without its steps so far.
 
-    Raises SearchProblem where the two releases are in the wrong order or not published.
+    Unless other releases were asked for, the alert's bad release counts as measured. Raises SearchProblem where good is
+    not older than bad.
     """
     alert, symptom, bounds = investigation.alert, investigation.symptom, investigation.asked or {}
     good, bad = str(bounds.get("good") or alert.good), str(bounds.get("bad") or alert.bad)
@@ -157,6 +158,7 @@ def start_investigations(alert: Alert) -> list[Investigation]:
 def start_bisection(*, alert: Alert, by: User, good: str = "", bad: str = "") -> Investigation:
     """Start another bisection, from the alert's good release to its bad one unless others are named.
 
+    It is about the weightiest unresolved symptom that can have a work-around, or else the weightiest unresolved one.
     Raises Invalid for unknown releases or a wrong order of them, Conflict while a bisection is open, where no run is
     left to repeat or where the alert compares versions of a model, and NotAllowed without the right to run in the team.
     """
@@ -183,7 +185,8 @@ def start_bisection(*, alert: Alert, by: User, good: str = "", bad: str = "") ->
 def start_work_around_search(*, alert: Alert, by: User, optimizers: Iterable[str] = ()) -> Investigation:
     """Start another search for a work-around. `optimizers` are tried before the names in the runtime's library.
 
-    Raises Invalid for a wrong name, Conflict and NotAllowed as `start_bisection` does.
+    Blank names are ignored. Raises Invalid for a wrong name or more than 200, Conflict while such a search is open, and
+    else Conflict and NotAllowed as `start_bisection` does.
     """
     symptom = _check_can_start(alert, by)
     names = list(dict.fromkeys(name.strip() for name in optimizers if name.strip()))
@@ -201,7 +204,8 @@ def _choose_symptom(alert: Alert) -> Symptom | None:
 def advance_investigations() -> int:
     """Advance every open investigation by one step where that is possible; return how many were advanced.
 
-    An unexpected error is logged, and ends its investigation as failed.
+    Those that end, answered or failed, count too. An unexpected error is logged, and ends its investigation as failed
+    without being counted.
     """
     moved = 0
     related = ("alert__watch__created_by", "alert__watch__team", "alert__version__model", "alert__team", "symptom__run")

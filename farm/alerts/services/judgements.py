@@ -37,8 +37,9 @@ MAX_TRIES = 200
 def store_points(watch_round: WatchRound, documents: Iterable[Document]) -> None:
     """Add a point to each long series for every release of the round that was compared with the reference.
 
-    A round that compares versions of a model adds none. `documents` begins with the newest run; if several of them have
-    the same point, the first one counts, as for the figures of alerts.
+    A round that compares versions of a model adds none, and neither does a cell without a ratio or one that is not
+    comparable. `documents` begins with the newest run; if several of them have the same point, the first one counts, as
+    for the figures of alerts.
     """
     if watch_round.base_id is not None:
         return

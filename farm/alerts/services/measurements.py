@@ -44,7 +44,8 @@ def extend_round(watch_round: WatchRound, run: Run) -> bool:
     """Order MORE_ROUNDS more rounds of the run's undecided blocks; return whether they are to be measured.
 
     Return False where they were ordered before for this run of the watch's round, where the run was cancelled, where
-    the watch's creator may not start runs any more, or where no block can go on.
+    the watch's creator may not start runs any more, or where no block can go on. The round counts as extended
+    even then.
     """
     with transaction.atomic():
         is_first = WatchRound.objects.filter(pk=watch_round.pk, is_extended=False).update(is_extended=True)

@@ -48,7 +48,11 @@ class RaisedAlert(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """A finding with the run that shows it and that run's document. `first_document` is of the round's first run."""
+    """A finding with the run that shows it and that run's document. `first_document` is of the round's first run.
+
+    `node` is empty for a finding on no node. `comparison` is the one of the finding's two cells in `document`; None
+    where there is none. `cell` is the candidate's; it raises StopIteration where `document` lacks it.
+    """
 
     finding: Finding
     run: Run | None
@@ -69,7 +73,7 @@ class Detection:
 
     @property
     def hardware(self) -> str:
-        """The hardware that the round's first run asked for; a confirming run asks for the node by its name."""
+        """The hardware that the first run asked for, or `cell` where that run has none; confirming runs name a node."""
         place = self.finding.series, self.finding.node
         cells = (cell for cell in self.first_document.cells if (cell_pairs.series_digest(cell), cell.node) == place)
         return next(cells, self.cell).hardware
@@ -79,7 +83,8 @@ def raise_alerts(watch_round: WatchRound, document: Document, answer: RoundAnswe
     """Open, widen or reopen alerts for the findings of a round; return those that were opened or got a new symptom.
 
     A finding of a level shift that has an alert already is logged there, and opens that alert again if it was resolved
-    or closed as a fault of the farm; such an alert is not returned. Call this in the transaction that judges the round.
+    or closed as a fault of the farm; such an alert is not returned. All but repeated findings are announced, and the
+    searches of returned alerts are started. Call this in the transaction that judges the round.
     """
     # a confirmed finding is shown by the confirming run, any other by the round's first run
     detections = [
@@ -293,7 +298,8 @@ def _explain_latency(finding: Finding, comparison: Comparison | None) -> str:
 def update_infra_alert(watch_round: WatchRound, judgement: Judgement) -> Alert | None:
     """Raise the alert that the farm could not measure, one for each release and model, and return it.
 
-    Where the farm could measure, resolve the model's open alerts of this kind in the watch, and return None.
+    If there is such an alert, it is set to `infra` again, or the problem is only logged in it. Where the farm could
+    measure, resolve the model's alerts of this kind in the watch that are in the state `infra`, and return None.
     """
     identity = {
         "watch": watch_round.watch,
@@ -330,8 +336,10 @@ def update_infra_alert(watch_round: WatchRound, judgement: Judgement) -> Alert |
 def resolve_alerts(watch_round: WatchRound, document: Document) -> list[Alert]:
     """Resolve the alerts whose changes this round shows to be gone, and return them.
 
-    Only alerts about an earlier release, or about an earlier version on the same release, are checked. Those that are
-    snoozed until this release wake, resolved or not. Call this in the transaction that judges the round.
+    Only open or acknowledged alerts about an earlier release, or about an earlier version on the same release, are
+    checked. Symptoms that are gone are marked; an alert is resolved once all of its symptoms are. Alerts that are
+    snoozed until this release or an earlier one wake, resolved or not. Call this in the transaction that judges the
+    round.
     """
     identity = {
         "watch": watch_round.watch,
@@ -379,7 +387,7 @@ def _wake(watch_round: WatchRound, alert: Alert) -> None:
 
 
 def wake_due_alerts() -> int:
-    """Wake the alerts that were snoozed until a date that has come; return how many."""
+    """Wake and announce the unsettled alerts that were snoozed until a date that has come; return how many."""
     due = Q(state__in=OPEN_ALERTS, snoozed_until__lte=timezone.now())
     count = 0
     for alert in Alert.objects.filter(due).select_related("watch", "team", "model", "version"):

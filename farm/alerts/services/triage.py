@@ -1,4 +1,4 @@
-"""Changes that people make to alerts. Each change of state is logged with the person who made it.
+"""Changes that people make to alerts. Each change is logged with the person who made it, and none is announced.
 
 Every function raises NotAllowed unless `by` may change the team's alerts. Those that change the state raise Conflict
 where ALERT_ARROWS has no arrow from the present state.
@@ -38,7 +38,7 @@ def acknowledge(*, alert: Alert, by: User, note: str = "", assignee: User | None
 def assign(*, alert: Alert, by: User, assignee: User) -> Alert:
     """Assign an alert to a person, which acknowledges an open one.
 
-    Nothing is announced. Raises Conflict for a closed alert, Invalid for a person who may not change it.
+    Raises Conflict for a closed alert, Invalid for a person who may not change it.
     """
     if alert.state == AlertState.OPEN:
         return acknowledge(alert=alert, by=by, assignee=assignee)
@@ -83,9 +83,9 @@ def reopen(*, alert: Alert, by: User, note: str = "") -> Alert:
 def snooze(*, alert: Alert, by: User, until: datetime | None = None, release: str = "") -> Alert:
     """Announce nothing about an alert until a date, or until a release or a later one is measured.
 
-    This replaces an earlier snooze. The release may not exist yet. Raises Invalid unless exactly one of `until` and
-    `release` is given, for a date in the past, and for a release that is not later than the bad one. Raises Conflict
-    for a closed alert.
+    This replaces an earlier snooze. The release may not exist yet; a name that begins with a digit is not looked up.
+    Raises Invalid unless exactly one of `until` and `release` is given, for a date in the past, and for a release that
+    is not later than the bad one. Raises Conflict for a closed alert.
     """
     _check_can_write(alert, by)
     if alert.state not in OPEN_ALERTS:

@@ -1,4 +1,4 @@
-"""Creates, changes and removes watches."""
+"""Creates, changes and removes watches; each of these is written to the audit log."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -69,10 +69,11 @@ def create_watch(
     watched: Iterable[Model] = (),
     **watch_settings: Unpack[WatchSettings],
 ) -> Watch:
-    """Create a watch. `reference` has to be given; `watched` and `label` may both be.
+    """Create a watch. `reference` has to be given, and `watched`, `label` or both.
 
-    Raises NotAllowed without the right to run in the team, Invalid for a wrong setting, Conflict for a name that is
-    taken or where the team has MAX_WATCHES.
+    Without `distribution` it watches `onnxruntime`, and without `matrix` it measures the default matrix. Raises
+    NotAllowed without the right to run in the team, Invalid for a wrong setting, Conflict for a name that is taken or
+    where the team has MAX_WATCHES.
     """
     _check_may_write(team, by)
     name = _check_name(team, name)
@@ -103,7 +104,8 @@ def create_watch(
 def change_watch(*, watch: Watch, by: User, **changes: Unpack[Changes]) -> Watch:
     """Change some of CHANGEABLE, or `channels`, which replace the present ones; what is not named stays.
 
-    Raises NotAllowed without the right to run in the team, and Invalid for a wrong setting.
+    A matrix with `pre` sets `with_prereleases`, as in a new watch. Raises NotAllowed without the right to run in the
+    team, and Invalid for a wrong setting, or one that stays as it is.
     """
     _check_may_write(watch.team, by)
     channels = changes.pop("channels", None)
@@ -156,7 +158,10 @@ def _parse_release(distribution: str, version_text: str) -> Runtime:
 
 
 def next_due_at(schedule: str, *, after: datetime | None = None) -> datetime | None:
-    """Find the next time of a schedule (five fields of cron, UTC) after `after` or now; None for an empty schedule."""
+    """Find the next time of a schedule (five fields of cron, UTC) after `after` or now; None for an empty schedule.
+
+    Raises CroniterError for a text that is no schedule.
+    """
     if not schedule:
         return None
     due_at: datetime = croniter(schedule, after or timezone.now()).get_next(datetime)

@@ -15,7 +15,7 @@ OPEN = (MakingState.PENDING, MakingState.MAKING)
 class PlanOrder(Making):
     """An order to plan a matrix for a person. A small plan is made in the request itself, a large one by `prepare`.
 
-    `is_open`: the plan is neither ready nor failed. `plan_json` fails before the plan is ready.
+    `is_open`: the plan is neither ready nor failed. `plan_json` raises zlib.error before the plan is ready.
     """
 
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")

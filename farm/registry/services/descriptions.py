@@ -1,4 +1,4 @@
-"""Changes the names, descriptions and labels of models, and the notes of versions."""
+"""Changes the names, descriptions and labels of models, and the notes of versions; the audit log gets each change."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext

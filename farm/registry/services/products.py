@@ -108,7 +108,8 @@ def ensure_outline(artifact: Artifact) -> Outline:
 def ensure_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
     """Return that release for browsers; order it where it is new, or where fetching it failed over a minute ago.
 
-    `team`, the team whose run asked for it, is stored only with a new one.
+    After a failure for a reason in TRANSIENT_REASONS it is ordered again at once. `team`, the team whose run asked for
+    it, is stored only with a new one.
     """
     row, is_new = WebRuntime.objects.get_or_create(version=version, defaults={"team": team})
     overdue = {"state": MakingState.FAILED, "finished_at__lt": timezone.now() - FETCHED_AGAIN_AFTER}
@@ -173,9 +174,9 @@ def _retry_failed(row: Row) -> bool:
 def find_or_order_outline(version: Version) -> Path | None:
     """Return the file with the version's graph without its large tensors; None while the file is being made.
 
-    It is ordered here if it was never made, or if making it failed over a minute ago. Raises Conflict for a version
-    that inspection has not accepted and for a graph that cannot be drawn, Missing where the file is not stored any
-    more, and Away where the bucket does not answer.
+    It is ordered here if it was never ordered, or if making it failed over a minute ago for a reason in
+    TRANSIENT_REASONS. Raises Conflict for a version that inspection has not accepted and for a graph that cannot be
+    drawn, Missing where the file is not stored any more, and Away where the bucket does not answer.
     """
     if version.state != VersionState.READY:
         raise Conflict(f"{version} is {version.state}; its graph is drawn once it is inspected.", code="not_inspected")

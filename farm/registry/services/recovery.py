@@ -66,7 +66,8 @@ def recover_rows() -> dict[str, int]:
     """Look once at all rows that workers make, and remove leftover files.
 
     Return how many rows were "sent again" (their hint), "given back" (made pending again) and "given up" (failed after
-    MAX_TRIES), and how many files were "cleared".
+    MAX_TRIES), and how many files were "cleared". At most MAX_AT_ONCE hints are sent for each kind of row, those of the
+    longest waiting first.
     """
     counts = {"sent again": 0, "given back": 0, "given up": 0}
     for rows in (model.objects.all() for model in TASKS):

@@ -1,4 +1,7 @@
-"""Removes models and versions with their files, and restores them; measured versions are only hidden."""
+"""Removes models and versions with their files, and restores them; measured versions are only hidden.
+
+Each removal and each restoration is written to the audit log.
+"""
 
 import logging
 import time
@@ -63,8 +66,8 @@ def remove_model(*, model: Model, by: User) -> Removed:
 def expire_model(model: Model) -> int:
     """Remove a model with all of its versions, because its retention is over; return 1.
 
-    If a run has measured a version, the model stays and 0 is returned. The caller has to check that the retention is
-    over.
+    If a run has measured a version, or measured another version beside one, the model stays and 0 is returned. The
+    caller has to check that the retention is over.
     """
     if model.versions.filter(Q(runs__isnull=False) | Q(beside__isnull=False)).exists():
         return 0
@@ -240,8 +243,8 @@ def _list_folders() -> Iterator[tuple[int, Path]]:
 def restore_model(*, model: Model, by: User) -> Model:
     """Restore a hidden model with the versions that were hidden together with it.
 
-    Versions whose files retention has removed stay hidden. Raises NotAllowed for a person who may not
-    write in the team, and Conflict where another model has its name by now.
+    Versions whose files retention has removed stay hidden. Raises NotAllowed for a person who may not write in the
+    team, and Conflict where another model has its name by now.
     """
     _check_may_remove(model, by)
     with _reserve_own_name(model):

@@ -1,6 +1,6 @@
 """Stores uploads: drafts become blobs within the team's quota, an artifact, and a version to be inspected.
 
-Files that retention has removed do not count against the quota.
+Files that retention has removed do not count against the quota. `free_quota_bytes` is never below 0.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,9 +63,9 @@ def store_evaluation(*, version: Version, blob: Blob, recipe: EvaluationRecipe) 
 def add_evaluation(*, version: Version, by: User, draft: Draft, recipe: str = "") -> EvaluationData:
     """Give a version labelled data, which replace earlier ones; running runs use them from their next block on.
 
-    A worker checks the content later. The draft is always discarded. Raises NotAllowed for a person who may not write
-    in the team, Conflict for a rejected version, Invalid for a bad recipe or a file that is not named `.npz`, and
-    TooLarge over the quota.
+    A worker checks the content later. The draft is always discarded, and the audit log gets an entry. Raises NotAllowed
+    for a person who may not write in the team, Conflict for a rejected version, Invalid for a bad recipe or a file that
+    is not named `.npz`, TooLarge over the quota, NoSpace, and Away where the bucket does not answer.
     """
     team = version.model.team
     try:
@@ -175,8 +175,9 @@ def receive_upload(
     files to their roles where the names do not tell them. `recipe` says how outputs are judged on evaluation data among
     the files. `model` is the model's name (empty: that of the file), and `team` the team's (empty: the user's default
     one). If the model has a version with the same content that `origin` allows, that version is returned, and restored
-    if it was deleted. Raises Invalid for bad files, names or recipe, Missing where a gate would add a model, TooLarge
-    over the quota, NoSpace, and what `team_to_write` raises. Drafts that are not stored are removed.
+    if it was deleted; only a new one is written to the audit log. Raises Invalid for bad files, names or recipe, or a
+    recipe without evaluation data, Missing where a gate would add a model, TooLarge over the quota, NoSpace, Away where
+    the bucket does not answer, and what `team_to_write` raises. Drafts that are not stored are removed.
     """
     drafts = list(files)
     try:

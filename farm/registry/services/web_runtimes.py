@@ -32,6 +32,8 @@ FORGOTTEN_AFTER: Final = timedelta(days=1)
 def find_or_order_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
     """Return the row of a release, and order its download if necessary; `files` is filled once the row is ready.
 
+    A ready row whose files differ from the farm's own table is deleted and ordered anew.
+
     `team` is the team whose block names the release. It is None where the asking node holds no such block; then only
     releases that the farm knows or has a row of are given. Raises Missing for a text that is no release or too old a
     one, NotAllowed for an unknown release without a team, and Conflict where the team had too many fetched or where the

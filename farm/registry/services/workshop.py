@@ -52,7 +52,7 @@ Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outlin
 def inspect_version(version_id: int) -> None:
     """Inspect a pending version with its data, and store it as ready or rejected; order the outline of a ready one.
 
-    Nothing is raised: a bug of the farm is logged, and rejects the version too.
+    The result is written to the audit log. Nothing is raised: a bug of the farm is logged, and rejects the version too.
     """
     rows = Version.objects.filter(pk=version_id, state=VersionState.PENDING)
     if not rows.update(state=VersionState.INSPECTING, tries=F("tries") + 1, asked_at=timezone.now()):
@@ -123,8 +123,9 @@ class ArtifactFolders:
 def accept_inputs(folders: ArtifactFolders) -> Mapping[str, int] | None:
     """Check the inputs that came with the artifact, and store them and the expected outputs as `.npz`.
 
-    Return by name the sizes that the inputs give to dynamic dimensions; None where no inputs came. Raises
-    orders.WorkshopError where the inputs do not fit the model.
+    Of several sets of test data only the first is used. Inputs that were stored before are only checked again. Return
+    by name the sizes that the inputs give to dynamic dimensions; None where no inputs came. Raises orders.WorkshopError
+    where the inputs do not fit the model.
     """
     artifact = folders.artifact
     if not artifact.files_of(FileRole.INPUTS):
