@@ -38,8 +38,8 @@ def total_us(cell: Cell) -> float:
 
 
 def operator_table(cell: Cell) -> Table:
-    """Make the table of executed operators, the longest first, each with the model's node. Rows for the time in no
-    operator follow.
+    """Make the table of executed operators, the longest first, each with the model's node. Rows follow, where they are
+    known, for the time in no operator and for the operators that are too fast to be listed.
 
     For a cell that generates there is also a row for choosing a token, and where the cell was not traced a row for the
     graph as a whole.
