@@ -32,8 +32,8 @@ Rest = list[tuple[OperatorTime, str]]
 
 
 def total_us(cell: Cell) -> float:
-    """Compute the whole time of which shares are computed, in µs: the time of all listed operators plus, where it is
-    known, the time in no operator."""
+    """Compute the whole traced time of a cell, in µs: the time of all listed operators plus, where it is known, the
+    time in no operator."""
     return sum(operator.time_us for operator in cell.operators) + (outside_us(cell) or 0.0)
 
 

@@ -67,8 +67,8 @@ class Asked:
 class Panel:
     """The answer to the question. `left_out`: which settings are not considered, in words; `hidden`: how many targets
     exceed the limits and are not shown; `grid`: the table of versions and targets, None where one version was measured;
-    `hint`: why accuracy is not drawn, empty where it is; `versions`: the measured versions, the newest first; `shown`:
-    the targets of the table."""
+    `figure`: accuracy against latency, else the latencies of the best settings; `hint`: why accuracy is not drawn,
+    empty where it is; `versions`: the measured versions, the newest first; `shown`: the targets of the table."""
 
     asked: Asked
     headline: str
