@@ -259,7 +259,8 @@ PRESETS = (
 @form_page
 def new_run(request: HttpRequest) -> HttpResponseBase:
     """Show the form of a new run with its plan. A POST starts the run and redirects to it, or shows the form again with
-    what is wrong. It starts nothing where the fields of the form differ from the text of the matrix."""
+    what is wrong. Without a `seed` it is 0, and without a `version` the newest is measured that is not of a branch. It
+    starts nothing where the fields of the form differ from the text of the matrix."""
     if request.method != "POST":
         return _form(request, matrix=_start_from(request), seed="0")
     matrix, seed = request.POST.get("matrix", ""), request.POST.get("seed", "0").strip()
