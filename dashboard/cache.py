@@ -40,8 +40,7 @@ class ProcessCache(BaseCache):
     """A Django cache that stores the objects themselves, so that large runs are not pickled for each reader. Readers
     must not change them. Nothing expires: the least recently used values are dropped at `MAX_ENTRIES`, timeouts and
     versions are ignored, and `get_or_set` calls `default` once for all threads; a `default` that is not callable is
-    ignored. A stored None counts as missing for `get_or_set`. Other methods that write, such as `delete`, raise
-    NotImplementedError."""
+    ignored. A stored None counts as missing for `get_or_set`. `add`, `touch` and `delete` raise NotImplementedError."""
 
     def __init__(self, location: str, params: Mapping[str, object]) -> None:
         super().__init__(dict(params))

@@ -53,6 +53,7 @@ class LabelledData:
 
 
 def describe_labelled_data(data: "EvaluationData | None") -> LabelledData | None:
+    """Describe labelled data: how many samples and classes, and how a model is judged by them; None without data."""
     if data is None:
         return None
     count = numbers.counted(data.samples or 0, "sample")

@@ -176,7 +176,8 @@ def make_table(
     """Make the table of alerts, in the order given. `writable`: the ids of teams in which the reader may change alerts;
     `is_ordered`: the headings link to the list sorted by the server; `box`: the name of the checkboxes that select
     rows. The checkboxes and the column Action appear only where the reader may acknowledge one of the alerts, which is
-    then open and not acknowledged. Settings that all rows share are written only in the table’s `shared`."""
+    one of those teams and in the state `open`. Settings that all rows share are written only in the table's
+    `shared`."""
     rows = list(alerts)
     models = {alert.model.name for alert in rows}
     shared = [part for part in find_shared_settings(map(make_lead, rows)) if part not in models]

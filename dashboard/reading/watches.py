@@ -154,7 +154,7 @@ def _describe_axis(axis: str, values: Sequence[Value]) -> str:
 
 def describe_next_start(watch: "Watch", queries: IndexQueries) -> str:
     """Say when a watch next queries the package index or measures, with times in UTC. Uploads of versions are named
-    only where nothing else makes it measure. The text is `paused` for a paused watch, and `on request` where the watch
+    only where there is nothing else to name. The text is `paused` for a paused watch, and `on request` where the watch
     does neither by itself."""
     if not watch.is_active:
         return "paused"

@@ -1,4 +1,5 @@
-"""Filters and tags of the templates: numbers and signs in words, links, and addresses that keep their parameters."""
+"""Filters and tags of the templates: numbers and signs in words, links, and addresses that keep their parameters.
+`sign` writes “not measured” for an empty word, and only administrators get all links of the settings."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,4 +1,5 @@
-"""The page of an alert: its evidence, its first bad release and its work-around, each with its measurements."""
+"""The page of an alert: its evidence, its first bad release and its work-around, each with its measurements. A symptom
+without a run has no address."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,5 +1,6 @@
 """Lists as pages: the page, search, filters, order and selected rows that an address asks for, and the same rows as a
-file in CSV, JSON or Parquet. Of searched words the first 100 characters count."""
+file in CSV, JSON or Parquet. Of searched words the first 100 characters count, and parameters without a value are
+dropped."""
 
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence

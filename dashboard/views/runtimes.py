@@ -1,4 +1,5 @@
-"""The page of runtimes: the releases of ONNX Runtime that the fleet has or could install, by provider."""
+"""The page of runtimes: the releases of ONNX Runtime that the fleet has or could install, by provider. Its old address
+is redirected with its parameters."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -156,8 +156,8 @@ def _render_tokens(request: HttpRequest, *, status: int = 200, **more: object) -
 
 @action
 def revoke_token(request: HttpRequest, token_id: int) -> HttpResponseBase:
-    """Revoke a token of the reader. Redirects to the tokens. Raises Missing for tokens of others, and for revoked
-    ones."""
+    """Revoke a token of the reader. Redirects to the tokens. A revoked token stays so. Raises Missing for tokens of
+    others."""
     token = selectors.tokens_of(signed_in_user(request)).filter(pk=token_id).first()
     if token is None:
         raise Missing(f"You have no token {token_id}.", hint="It may already be revoked: see your settings.")

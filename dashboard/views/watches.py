@@ -1,4 +1,5 @@
-"""The pages of the list of watches, of a watch with its rounds, and of its form, and the actions on a watch."""
+"""The pages of the list of watches, of a watch with its rounds, and of its form, and the actions on a watch. A refusal
+that belongs to no field of the form is shown at `name`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
