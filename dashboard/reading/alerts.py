@@ -75,8 +75,8 @@ def make_lead(alert: "Alert") -> KeyResult:
 
 
 def write_headline(open_alerts: Sequence["Alert"], count: int) -> str:
-    """Name the gravest of these open alerts, of equally grave ones that with the largest change, `encoder: 1.32.0 is 59
-    % slower than 1.29.0`, and say how many others there are. `count`: how many alerts are open in all, of which
+    """Name the gravest of these open alerts, `encoder: 1.32.0 is 59 % slower than 1.29.0`, of equally grave ones that
+    with the largest change, and say how many others there are. `count`: how many alerts are open in all, of which
     `open_alerts` may be a part. Without `open_alerts` the headline says only `count`. An alert without symptoms among
     them raises IndexError."""
     if not open_alerts:
@@ -175,8 +175,8 @@ def make_table(
 ) -> Table:
     """Make the table of alerts, in the order given. `writable`: the ids of teams in which the reader may change alerts;
     `is_ordered`: the headings link to the list sorted by the server; `box`: the name of the checkboxes that select
-    rows. The checkboxes and the column Action appear only where the reader may acknowledge one of the alerts, which is
-    one of those teams and in the state `open`. Settings that all rows share are written only in the table's
+    rows. The checkboxes and the column Action appear only where the reader may acknowledge one of the alerts, which
+    must be of one of those teams and in the state `open`. Settings that all rows share are written only in the table's
     `shared`."""
     rows = list(alerts)
     models = {alert.model.name for alert in rows}

@@ -137,7 +137,8 @@ def divergence(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
 @action
 def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
     """Request the search for the first divergent graph node, against the cell that the form names, else the reference.
-    Redirects to the cell's page, which shows a refusal, and later the result."""
+    A search that has ended is made again, and its result is deleted. Redirects to the cell's page, which shows a
+    refusal, and later the result."""
     row = selectors.run(signed_in_user(request), run_id)
     against = request.POST.get("against", "")[:40] or None
     carry_out(

@@ -146,8 +146,9 @@ def select_changed(sections: Iterable[Section], digests: Mapping[str, str]) -> l
 @dataclass(frozen=True)
 class RunContent:
     """The content of a run's page that is the same for all readers. `document`: has the cells with results; `cells`:
-    has the open cells too; `states`: the states of open cells, by id; `may_continue`: more rounds can be measured and
-    may decide a comparison; `activity`: the state of an open run, empty once it has ended."""
+    has the open cells too; `states`: the states of open cells, by id; `may_continue`: more rounds can be measured, and
+    could decide an undecided comparison if there is any; `activity`: the state of an open run, empty once it has
+    ended."""
 
     document: Document
     cells: Sequence[Cell]
