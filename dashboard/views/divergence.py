@@ -150,8 +150,8 @@ def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
 
 
 def make_panel(request: HttpRequest, row: "Run", cells: list[Cell], cell: Cell) -> dict[str, object]:
-    """Make the context of the panel: the searches so far, also open ones, in the reverse order of divergences_of, and
-    the buttons for further searches. Readers who may not write get no buttons."""
+    """Make the context of the panel: the searches so far, also open ones, the newest first, and the buttons for further
+    searches. Readers who may not write get no buttons."""
     known = {cell.id: cell for cell in cells}
     found = [_make_answer(divergence, known) for divergence in reversed(list(divergences_of(row, cell.id)))]
     may_ask = selectors.can_write_run(signed_in_user(request), row)

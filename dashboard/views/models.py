@@ -55,10 +55,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the list of models. `run`: the last run; `ended`: the newest run that has ended; `slowest`: the slowest
-    watched series; `state`: of the newest version; `run_state`: of the last run, both empty where there is none;
-    `watch`: the number of a watch of the model, None where it has a series or no watch; `confirmed`: the lead of the
-    run that confirmed `ended`."""
+    """A row of the list of models. `run`: the last run that a person or a watch asked for, without those of branches;
+    `ended`: the newest such run that has ended; `slowest`: the slowest watched series; `state`: of the newest version;
+    `run_state`: of the last run, both empty where there is none; `watch`: the number of a watch of the model, None
+    where it has a series or no watch; `confirmed`: the lead of the run that confirmed `ended`."""
 
     model: "WithAnnotations[Model, Counted]"
     run: "Run | None"
@@ -203,9 +203,9 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
 
 def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **more: object) -> HttpResponse:
     """Render the page of a model with the version that the address names, else the newest that is not of a branch, else
-    the newest; only the newest 100 are considered. `more` adds to the context, such as errors and the texts of forms.
-    While a version is being inspected the page polls only for the part of the version; afterwards that request gets a
-    header that reloads the page."""
+    the newest; only 100 are considered, those of branches last. `more` adds to the context, such as errors and the
+    texts of forms. While a version is being inspected the page polls only for the part of the version; afterwards that
+    request gets a header that reloads the page."""
     versions = selectors.newest_versions(row, user=signed_in_user(request), limit=100)
     newest = next((version for version in versions if not version.branch), versions[0] if versions else None)
     chosen = next((version for version in versions if str(version.number) == request.GET.get("version")), newest)

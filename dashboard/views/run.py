@@ -288,7 +288,8 @@ def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @action
 def add_rounds(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """Queue the typed number of further rounds: for the undecided blocks, or for all measured blocks where no
-    comparison is undecided. Redirects to the run's page, which shows a refusal."""
+    comparison is undecided; no block gets more than MAX_ROUNDS in all. Redirects to the run's page, which shows a
+    refusal."""
     row = selectors.run(signed_in_user(request), run_id)
     rounds = read_number(request, "rounds")
     undecided = any(pair.verdict == "undecided" for pair in selectors.comparisons_of(row, with_operators=False))

@@ -257,9 +257,10 @@ def _render_channel(request: HttpRequest, row: "Channel", **more: object) -> Htt
 
 @action
 def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
-    """Carry out the action `what` on a channel, `test`, `silence` (pause), `listen` (resume) or `remove`, and redirect
-    to the channel, or after `remove` to the list. `secret` and `renew` instead render the channel's page with its
-    secret, which `renew` replaces first. Raises Missing for any other action, and refusals of these."""
+    """Carry out the action `what` on a channel, `test`, `silence` (pause), `listen` (resume) or `remove` (which deletes
+    its messages too), and redirect to the channel, or after `remove` to the list. `secret` and `renew` instead render
+    the channel's page with its secret, which `renew` replaces first. Raises Missing for any other action, and refusals
+    of these."""
     user = signed_in_user(request)
     row = channel_selectors.channel(user, channel_id)
     if what in ("secret", "renew"):

@@ -37,9 +37,10 @@ Lines = tuple[list[Line], list[Line]]
 
 @page
 def trends(request: HttpRequest) -> HttpResponse:
-    """Show the series of the watch that the address names, else of the first watch that has any. The grid of models and
-    releases is shown unless `series` names a single series. `as` asks for a file instead, of all values over time, or
-    those of `series`, but at most lists.MAX_ROWS."""
+    """Show the series of the watch that the address names, else of the first watch that has any, else of the first; an
+    unknown watch raises Missing, and an unknown metric is latency. The grid of models and releases is shown unless
+    `series` names a single series. `as` asks for a file instead, of all values over time, or those of `series`, but at
+    most lists.MAX_ROWS."""
     user = signed_in_user(request)
     watches = list(selectors.watches_visible_to(user)[:WATCHES_OFFERED])
     wanted = request.GET.get("watch", "")
