@@ -36,7 +36,8 @@ def drawable_metrics(cells: Sequence[Cell]) -> list[Metric]:
 
 def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
     """Draw the cells as bars from zero, the base first, and a dotted line at the first that has a figure. Cells without
-    a figure have no bar and are named in the summary; without any figure the chart is empty and says so."""
+    a figure have no bar; the summary names at most three of them and counts the others; without any figure the chart is
+    empty and says so."""
     columns = (
         Column[Bar]("Cell", lambda bar: Entry(bar.name, href=bar.href)),
         Number[Bar](metric.title, lambda bar: Entry(metric_with_unit(metric, bar.cell, has_interval=True))),

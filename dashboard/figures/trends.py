@@ -49,7 +49,7 @@ class Line:
     """A series on a node, with at least one point. `label`: all its settings; `name`: only those that differ from other
     lines; `words`: what more and less of its metric are called; `key`: its name in addresses; `last`: its last point.
     The `verdict` on a point is undecided where the outcome of its round is, without an interval, and where that allows
-    both equal and a change."""
+    both equal and a change; its `interval` is “not measured” where it has none."""
 
     series: str
     node: str

@@ -217,7 +217,7 @@ def _setting_entry(target: Target, address: CellAddress) -> Entry:
 
 def loss_entry(measured: MeasuredSetting) -> Entry:
     """Make the table entry of a setting's loss of accuracy against the upload, as measured on labelled data. Without
-    labelled data it is “none” where the loss is known from parity, else “not measured”."""
+    labelled data it is “none” where an fp32 setting passes parity, else “not measured”."""
     loss = find_loss(measured.cell)
     if loss is None:
         return Entry(numbers.NOT_MEASURED)
