@@ -124,7 +124,7 @@ def _name_cell(cell: Cell) -> str:
 @page
 def divergence(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     """Render the panel alone, which the page loads again until the result is there. Raises Missing for a cell that the
-    run does not have, and for one without results."""
+    run does not have, and for a cell without results."""
     row = selectors.run(signed_in_user(request), run_id)
     cells = selectors.document(row, with_operators=False).cells
     cell = next((cell for cell in cells if cell.id == cell_id), None)
