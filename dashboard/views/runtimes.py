@@ -49,11 +49,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Row:
-    """A release. `opset`: the newest that it loads; `is_gone`: it is not among the offered releases, such as a yanked
-    one; `places`: one for each column of the board; `yanked`: that the index withdrew it, with the reason, else empty;
-    `measured`: how often and where, in words; `outcomes`: of rounds of watches, with their number, without alerts;
-    `alerts`: name, page and sign of at most NAMED alerts about the release; `references`: name and page of watches that
-    have it as reference."""
+    """A release. `opset`: the newest that it loads; `is_gone`: it is not among the offered releases, which lack
+    pre-releases unless the address asks for them; `places`: one for each column of the board; `yanked`: that the index
+    withdrew it, with the reason, else empty; `measured`: how often and where, in words; `outcomes`: of rounds of
+    watches, with their number, without alerts; `alerts`: name, page and sign of at most NAMED alerts about the release;
+    `references`: name and page of watches that have it as reference."""
 
     version: str
     opset: str
