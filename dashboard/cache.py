@@ -15,7 +15,8 @@ Value = TypeVar("Value")
 
 def cached(cache: str, *key: object, make: Callable[[], Value]) -> Value:
     """Return the value of this key from one of the settings' CACHES, or call `make` and store its result. Threads that
-    ask for the key at the same time wait for a single call. A result of None is not stored, so `make` is called again.
+    ask for the key at the same time wait for a single call. A result of None counts as missing, so `make` is called
+    again the next time.
 
     The caller checks the reader's rights first. The key must name everything on which the value depends, rights too,
     because stored values are never invalidated.
@@ -38,7 +39,8 @@ _STORES: defaultdict[str, _Store] = defaultdict(_Store)
 class ProcessCache(BaseCache):
     """A Django cache that stores the objects themselves, so that large runs are not pickled for each reader. Readers
     must not change them. Nothing expires: the least recently used values are dropped at `MAX_ENTRIES`, timeouts and
-    versions are ignored, and `get_or_set` calls `default` once for all threads."""
+    versions are ignored, and `get_or_set` calls `default` once for all threads; a `default` that is not callable is
+    ignored. A stored None counts as missing for `get_or_set`. `add`, `touch` and `delete` raise NotImplementedError."""
 
     def __init__(self, location: str, params: Mapping[str, object]) -> None:
         super().__init__(dict(params))

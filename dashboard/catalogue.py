@@ -1,4 +1,5 @@
-"""The documents by kind, as their index lists them, and the search in their sections."""
+"""The documents by kind, as their index lists them, the contents of a document (its sections of levels 2 and 3), and
+the search in their sections."""
 
 import re
 import sqlite3
@@ -40,7 +41,8 @@ FIND = f"""
 
 @dataclass(frozen=True)
 class Entry:
-    """A document in the index. `name`: its path without the ending; `summary`: its purpose in one line."""
+    """A document in the index. `name`: its path without the ending; `summary`: its purpose in one line;
+    `is_summary_in_title`: the title has all words of the summary, frequent ones such as “the” aside."""
 
     name: str
     title: str
@@ -126,8 +128,9 @@ class Found:
 
 def search(text: str) -> list[Found]:
     """Find the documents with the words, the best first: by their sections with all words, then by those with some, at
-    most MAX_SECTIONS of each. Frequent words such as “the” are dropped, and only MAX_WORDS words count. Empty where no
-    word is left."""
+    most MAX_SECTIONS of each. Frequent words such as “the” are dropped, and only the first MAX_WORDS words count. Words
+    match by their stem, in British spelling too, and long words also as the beginning of longer ones. Only documents
+    that the index lists are searched. Empty where no word is left."""
     words = WORD.findall(text.lower())[:MAX_WORDS]
     queries = [joined.join(map(_write_query, words)) for joined in (" AND ", " OR ")] if words else []
     # a section that both queries find keeps its place in the first

@@ -1,7 +1,9 @@
 """The farm's own documents: their folder, their names, and their content as HTML and as sections.
 
 In a checkout the documents are in `docs`; the wheel installs them under `share/doc/onnxfarm` of the environment. They
-are written in CommonMark with tables; HTML in them is shown as text.
+are written in CommonMark with tables; HTML in them is shown as text. A document that does not exist has its name as
+title (`title_of`). Their attachments are the PNG, YAML, Python and TOML files in the same folder. A document that
+became part of another one is known by its old name (`moved_to`, by the part of the name before the first `/`).
 """
 
 import re
@@ -99,7 +101,8 @@ def names(code: Path = ROOT) -> tuple[str, ...]:
 
 @lru_cache
 def document(name: str) -> Document | None:
-    """Return the document of this name, which is read once; None where there is none."""
+    """Return the document of this name, which is read once; None where there is none. Links lead to the farm's pages,
+    links to pages that the farm does not have become text, and comments are dropped."""
     if name not in names():
         return None
     # commands that write parts of a document find their place by comments, which readers should not see

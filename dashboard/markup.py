@@ -52,8 +52,9 @@ def moment(at: datetime) -> SafeString:
 
 
 def hardware_tags(node: "Node") -> SafeString | str:
-    """Write the hardware tags by which blocks are assigned to the node. Instruction sets that the node reported are
-    counted, with their names on hover. The text is `none verified yet` where the node has no tags."""
+    """Write the hardware tags by which blocks are assigned to the node. Instruction sets that the node reported, unless
+    they are also tags of its owner, are counted, with their names on hover. The text is `none verified yet` where the
+    node has no tags."""
     tags = node.all_tags
     sets = [tag for tag in tags if tag in node.facts_json.get("instruction_sets", ()) and tag not in node.owner_tags]
     named = ", ".join(tag for tag in tags if tag not in sets)

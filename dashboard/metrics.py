@@ -28,8 +28,8 @@ def metric_text(metric: Metric, cell: Cell) -> str:
 
 
 def metric_with_unit(metric: Metric, cell: Cell, *, has_interval: bool = False) -> str:
-    """Write a cell's figure with its unit: `0.228 ms`, or with its interval `0.228 ms ± 0.002`. “not measured” where
-    there is no figure."""
+    """Write a cell's figure with its unit: `0.228 ms`, or with its interval `0.228 ms ± 0.002`. Counts and “yes” or
+    “no” have no unit, and sizes have no interval. “not measured” where there is no figure."""
     value = metric.value(cell)
     if value is None or metric.reads not in ("latency", "plain"):
         return metric_text(metric, cell)

@@ -3,7 +3,7 @@
 The installed wheel is not changed. The farm serves only the modules that draw ONNX models. It does not serve Netron's
 own host (`browser.js`, which asks ipinfo.io for a country and sends telemetry to Google), start script or page. The
 frame shows the wheel's page without scripts and links, and `static/dashboard/netron/host.js` drives it.
-docs/comparing.md says more.
+docs/comparing.md says more. Where Netron is not installed, there is no `folder`, and `release` is empty.
 
 These files have their own addresses and are no static files. A sandboxed frame has an opaque origin, so it loads
 modules only from responses that allow every origin, and a server of static files may not send that header.

@@ -77,8 +77,8 @@ def difference_entry(cell: Cell) -> Entry:
 def make_table(
     cells: Sequence[Cell], front: frozenset[str], address: Address, times: Times = BY_CLOCK, weight: Weight = MODEL_SIZE
 ) -> Table:
-    """Make the table of these cells, the lowest latency first. `front`: the ids of the cells on the Pareto front;
-    `times`: the kind of time that is shown; `weight`: the third quantity."""
+    """Make the table of these cells, the lowest latency first, those without one last. `front`: the ids of the cells on
+    the Pareto front; `times`: the kind of time that is shown; `weight`: the third quantity."""
     along = axes.varying_axes(cells)
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(along, address, only="the model"),

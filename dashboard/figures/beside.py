@@ -1,5 +1,5 @@
-"""Charts of the compare page: one metric of the compared cells as bars, and of matched cells as a point for each
-run."""
+"""Charts of the compare page: one metric of the compared cells as bars, and of matched cells as a point for each run.
+Only metrics can be drawn of which more or less is better, and which a cell has."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,8 +35,9 @@ def drawable_metrics(cells: Sequence[Cell]) -> list[Metric]:
 
 
 def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
-    """Draw the cells as bars from zero, the base first. Cells without a figure have no bar and are named in the
-    summary; without any figure the chart is empty and says so."""
+    """Draw the cells as bars from zero, the base first, and a dotted line at the first that has a figure. Cells without
+    a figure have no bar; the summary names at most three of them and counts the others; without any figure the chart is
+    empty and says so."""
     columns = (
         Column[Bar]("Cell", lambda bar: Entry(bar.name, href=bar.href)),
         Number[Bar](metric.title, lambda bar: Entry(metric_with_unit(metric, bar.cell, has_interval=True))),
@@ -114,8 +115,8 @@ class Matched:
 
 
 def draw_runs(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], address: RunAddress) -> Figure:
-    """Draw a point for each run in the first MAX_ROWS rows that have a figure. Where no row has one the chart is empty
-    and says so. The table has all rows."""
+    """Draw a point for each run in the first MAX_ROWS rows that have a figure other than 0, without the runs that have
+    none. Where no row has one the chart is empty and says so. The table has all rows."""
     name = Column[Matched]("Cell", lambda row: Entry(row.name))
     columns = (name, *(_make_run_column(metric, place, run) for place, run in enumerate(runs)))
     table = Table.of(NAME, f"{title(metric)} of each cell", columns, rows)

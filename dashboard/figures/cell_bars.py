@@ -30,7 +30,8 @@ class Part:
 
 @dataclass(frozen=True)
 class CellBars:
-    """The names and links of the bars of these cells. `address`: links a cell by its id; None on a cell's own page."""
+    """The names and links of the bars of these cells. `address`: links a cell by its id; None on a cell's own page.
+    `along`: the axes in which all these cells differ, by which `names` names some of them."""
 
     cells: Sequence[Cell]
     address: Address | None
@@ -75,8 +76,9 @@ START = (
 
 def draw_cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
     """Draw the time of a fresh process until its first answer: import, session creation, first inference. At most
-    MAX_BARS cells have a bar, among them the fastest and the slowest. A/A twins and cells without these times are left
-    out; without any cell the chart is empty and says so."""
+    MAX_BARS cells have a bar, among them the fastest and the slowest. A/A twins and cells without the time of session
+    creation or first inference are left out, and an unknown import counts as 0; without any cell the chart is empty and
+    says so."""
     times = Times.of(cells, comparisons)
     known = [cell for cell in cells if cell.twin_of is None and None not in (cell.session_ms, cell.first_ms)]
     bars = CellBars([times.with_compared_time(cell) for cell in known], address)

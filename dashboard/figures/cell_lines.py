@@ -1,4 +1,5 @@
-"""Charts with a line for each cell. Lines are named by the settings that differ, and points link to their cell."""
+"""Charts with a line for each cell. Lines are named by the settings that differ, or where none does by their runtime,
+and points link to their cell."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -40,7 +41,8 @@ class Curve(Generic[Row]):
 @dataclass(frozen=True)
 class CellLines:
     """The lines of these cells. `address`: links a cell by its id; None on a cell's own page. `columns` puts a column
-    with the cell's name first, unless there is only one cell."""
+    with the cell's name first, unless there is only one cell (`is_alone`); `rows` lists the rows of all cells, cell by
+    cell."""
 
     cells: Sequence[Cell]
     address: Address | None = None

@@ -99,9 +99,9 @@ def cell_mark(cell: Cell) -> str:
 
 
 def assign_name_colours(names: Sequence[str]) -> list[str]:
-    """Choose the colours of lines, in their order. Where all names are precisions, or all are providers, and there are
-    at most SLOTS different ones, they have the usual colours of these. Otherwise the first SLOTS lines have different
-    colours and the others are grey."""
+    """Choose the colours of lines, in their order. Where at most SLOTS names, no two of them equal, are all precisions
+    or all providers, they have the usual colours of these. Otherwise the first SLOTS lines have different colours and
+    the others are grey."""
     if len(set(names)) == len(names) <= SLOTS:
         if all(name in _PRECISIONS for name in names):
             return [precision_colour(name) for name in names]

@@ -125,7 +125,8 @@ class Figure:
     chart, else empty; `note`: how to read the chart, shown below it; `zooms`: the reader can zoom in along x.
 
     `key`: the named series, empty for a chart without a key. `greys`: the grey series of a key with more than SLOTS
-    series, which the page folds together; empty for a shorter key.
+    series, which the page folds together; empty for a shorter key. `picture`, `room` and `json` raise KeyError for a
+    figure without a chart.
     """
 
     name: str

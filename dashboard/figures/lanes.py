@@ -35,9 +35,10 @@ COLUMNS: tuple[Column[tuple[str, Timeline]], ...] = (
 
 
 def draw_lanes(traced: Sequence[Traced], matched: Mapping[str, Matched]) -> Figure:
-    """Draw traced inferences, one lane below the other. Cells without a trace are left out; without any trace the chart
-    is empty and says why. Nodes whose time changed are coloured, and between exactly two cells the longest of these are
-    joined by lines. `matched`: the group of each node of the model, by the node's name."""
+    """Draw traced inferences, one lane below the other, with at most the MAX_BARS longest bars of all. Cells without a
+    trace are left out; without any trace the chart is empty and says why. Nodes whose time changed are coloured, and
+    between exactly two cells the longest of these are joined by lines. `matched`: the group of each node of the model,
+    by the node's name."""
     known = [
         (place, cell.name, cell.trace)
         for place, cell in enumerate(traced)

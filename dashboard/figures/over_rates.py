@@ -1,4 +1,5 @@
-"""Charts of cells under load over the rate of arrivals: latency, goodput (answers in time), and processor time."""
+"""Charts of cells under load over the rate of arrivals: latency, goodput (answers in time), and processor time.
+`list_rates` lists a cell's measurements with a rate, the lowest rate first."""
 
 from collections.abc import Sequence
 

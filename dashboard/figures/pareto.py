@@ -35,7 +35,7 @@ class Judged:
     """A point: a cell with its latency and accuracy. `value`: the accuracy's value; `goodness`: the same with its sign
     turned where less is better, so that more is always better; `latencies` and `accuracies`: the intervals, or the
     value twice where there is none; `words`: both figures for the text on hover; `target` and `setting`: in words, only
-    in the chart over hardware."""
+    in the chart over hardware; `time`: the latency with its interval in words, marked where it is CPU time."""
 
     cell: Cell
     accuracy: Accuracy
@@ -158,8 +158,9 @@ def draw_hardware(
     measured: Sequence[MeasuredSetting], names: Sequence[str], address: Callable[[MeasuredSetting], str]
 ) -> Figure:
     """Draw the settings that may be recommended and were judged on labelled data. Only settings with the most frequent
-    recipe and batch size are drawn, in the colour of their provider where providers differ, else of their target.
-    Without any the chart is empty and says why. `names`: the targets in the order of their colours."""
+    recipe and batch size are drawn, one colour for each target: where providers differ that of the provider of its
+    first setting, else its own. Without any the chart is empty and says why. `names`: the targets in the order of their
+    colours."""
     judged = _select_usual_recipe(
         _make_point(own.cell, address(own), target_label(own), format_setting(own), is_processor=own.is_processor)
         for own in measured

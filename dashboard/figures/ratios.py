@@ -22,7 +22,8 @@ class Named:
     """A comparison with its name. `where`: the settings that both cells share; `step`: from baseline to candidate;
     `line`: the comparison in words, None where its cells are not known.
 
-    `change`: of the quantity that the line compares, else of latency; `caveat`: that outputs are wrong, else empty.
+    `change`: of the quantity that the line compares, else of latency; `caveat`: that outputs are wrong, else empty;
+    `quantity`: what is compared, `latency` where there is no line; `name`: `where` and `step`.
     """
 
     comparison: Comparison

@@ -115,8 +115,8 @@ def list_run_figures(
     cells: Iterable[Cell], address: Address, comparisons: Iterable[Comparison] = ()
 ) -> dict[str, Callable[[], Figure]]:
     """Return the functions that draw the scenario charts of a run, by the chart's name, in the order of CHARTS. A chart
-    is included if any cell has its data, and shows all such cells except A/A twins. Nothing is drawn until a function
-    is called."""
+    is included if any cell has its data, and shows all such cells except A/A twins; that of first tokens only if their
+    prompts differ in length. Nothing is drawn until a function is called."""
     known = [cell for cell in cells if cell.twin_of is None]
     times = Times.of(known, comparisons)
     # several charts share a condition, which is evaluated only once for each cell

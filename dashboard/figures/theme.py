@@ -1,4 +1,5 @@
-"""The theme of all figures. Colours are tokens such as `@ink`, which stand for properties of the stylesheet."""
+"""The theme of all figures. Colours are tokens such as `@ink`, which stand for properties of the stylesheet. Only words
+with the sign of a verdict have a mark (`verdict_mark`); others raise KeyError."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

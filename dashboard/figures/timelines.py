@@ -26,7 +26,7 @@ NOTHING = Timeline(runs=0, number=0, duration_us=0.0, spans=())
 @dataclass(frozen=True)
 class Matched:
     """A group of nodes that several cells have in common. `moved`: for each cell except the base the sign of its
-    change, None where its time did not change."""
+    change, None where its time changed too little or not for certain."""
 
     name: str
     moved: Sequence[Sign | None]
@@ -35,7 +35,8 @@ class Matched:
 @dataclass(frozen=True)
 class Bar:
     """Spans that run one after another and are drawn as a bar. In a timeline each span is a bar; where several cells
-    are compared, spans of the same nodes share a bar."""
+    are compared, spans of the same nodes share a bar. `length_us`: from the start of the first span to the last end of
+    any."""
 
     spans: Sequence[Span]
     row: int
@@ -52,8 +53,9 @@ class Bar:
 
 
 def draw_timeline(trace: Timeline | str, *, untraced_ms: float | None = None) -> Figure:
-    """Draw the timeline of a traced inference with its MAX_BARS longest nodes. `trace`: the trace, or a sentence that
-    says why there is none, which an empty chart then shows; `untraced_ms`: the cell's p50 without tracing."""
+    """Draw the timeline of a traced inference with its MAX_BARS longest nodes; the table has MAX_ROWS, those that take
+    most time themselves. `trace`: the trace, or a sentence that says why there is none, which an empty chart then
+    shows; `untraced_ms`: the cell's p50 without tracing."""
     if isinstance(trace, str):
         return empty_figure(ONE, trace, _make_table(NOTHING))
     longest = sorted(trace.spans, key=lambda span: -span.duration_us)[:MAX_BARS]
@@ -205,7 +207,8 @@ MAX_STRETCHES = 400
 
 @dataclass(frozen=True)
 class Stretch:
-    """Nodes that ran one after another on one provider."""
+    """Nodes that ran one after another on one provider. `time_us`: the sum of their times, without the time between
+    them."""
 
     provider: str
     spans: Sequence[Span]

@@ -47,7 +47,9 @@ class Mark:
 @dataclass(frozen=True)
 class Line:
     """A series on a node, with at least one point. `label`: all its settings; `name`: only those that differ from other
-    lines; `words`: what more and less of its metric are called; `key`: its name in addresses."""
+    lines; `words`: what more and less of its metric are called; `key`: its name in addresses; `last`: its last point.
+    The `verdict` on a point is undecided where the outcome of its round is, without an interval, and where that allows
+    both equal and a change; its `interval` is “not measured” where it has none."""
 
     series: str
     node: str
@@ -176,8 +178,9 @@ def draw_trend(
 
 
 def write_finding(lines: Sequence[Line], *, reference: str) -> str:
-    """Say what the last values are, and count the level shifts. For a single line, its last value of a release other
-    than the reference is named; for several lines, the smallest and the largest last value."""
+    """Say what the last values are, and count the undecided ones of several lines and the level shifts. There must be a
+    line. For a single line, its last value of a release other than the reference is named; for several lines, the
+    smallest and the largest last value."""
     shifts = sum(len(line.shifts) for line in lines)
     shifted = f"; {numbers.counted(shifts, 'level shift')}" if shifts else ""
     if len(lines) == 1:

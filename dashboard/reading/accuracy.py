@@ -31,8 +31,8 @@ def list_advice(cell: Cell, *, arch: str) -> list[str]:
 
 
 def list_sentences(cell: Cell) -> list[str]:
-    """Describe a cell's accuracy: its value in one sentence, how it was judged in a second; empty without labelled
-    data."""
+    """Describe a cell's accuracy: its value in one sentence, how it was judged and, where the value was taken from
+    another cell, from which one in a second; empty without labelled data."""
     accuracy = cell.accuracy
     if accuracy is None:
         return []
@@ -44,8 +44,8 @@ def list_sentences(cell: Cell) -> list[str]:
 
 @dataclass(frozen=True)
 class LabelledData:
-    """The labelled data of a version in words. `problem`: why the farm could not read the data, else empty; `is_open`:
-    the farm has not finished reading the data."""
+    """The labelled data of a version in words. `problem`: why the farm could not read the data, empty unless reading
+    has failed; `is_open`: the farm has not finished reading the data."""
 
     sentence: str
     problem: str
@@ -53,6 +53,7 @@ class LabelledData:
 
 
 def describe_labelled_data(data: "EvaluationData | None") -> LabelledData | None:
+    """Describe labelled data: how many samples and classes, and how a model is judged by them; None without data."""
     if data is None:
         return None
     count = numbers.counted(data.samples or 0, "sample")

@@ -25,7 +25,8 @@ SEARCHES = {"since_when": "Bisection", "work_around": "Search for a work-around"
 
 @dataclass(frozen=True)
 class TimelineEntry:
-    """An entry of the timeline. `run`: the number of the run that the sentence is about."""
+    """An entry of the timeline. `run`: the number of the run that the sentence is about; `href`: the address of that
+    run, empty without one."""
 
     at: datetime
     sign: Sign

@@ -33,7 +33,7 @@ def state_of(alert: "Alert") -> str:
 
 def kinds_of(alert: "Alert") -> list[str]:
     """List the kinds of the symptoms that are not resolved, each once, the gravest first. Where all symptoms are
-    resolved, their kinds are listed."""
+    resolved, their kinds are listed; empty without symptoms."""
     symptoms = list(alert.symptoms.all())
     present = [symptom for symptom in symptoms if not symptom.resolved_in] or symptoms
     return sorted({symptom.kind for symptom in present}, key=rank)
@@ -48,8 +48,8 @@ def describe_cause(alert: "Alert") -> str:
 
 
 def shorten_cause(alert: "Alert") -> str:
-    """Write the cause without its times and doubts: `LayerNormalization explains 96 % of the change`. Empty where no
-    trace shows one."""
+    """Write the cause without its times and doubts: `LayerNormalization explains 96 % of the change`. A cause of
+    another form only loses what follows ` (`. Empty where no trace shows one."""
     cause = describe_cause(alert).partition(" (")[0]
     name, times, _ = cause.partition(": ")
     _, explains, share = cause.rpartition(", explains ")
@@ -75,9 +75,10 @@ def make_lead(alert: "Alert") -> KeyResult:
 
 
 def write_headline(open_alerts: Sequence["Alert"], count: int) -> str:
-    """Name the gravest of these open alerts, `encoder: 1.32.0 is 59 % slower than 1.29.0`, and say how many others
-    there are. `count`: how many alerts are open in all, of which `open_alerts` may be a part. Without `open_alerts` the
-    headline says only `count`."""
+    """Name the gravest of these open alerts, `encoder: 1.32.0 is 59 % slower than 1.29.0`, of equally grave ones that
+    with the largest change, and say how many others there are. `count`: how many alerts are open in all, of which
+    `open_alerts` may be a part. Without `open_alerts` the headline says only `count`. An alert without symptoms among
+    them raises IndexError."""
     if not open_alerts:
         return numbers.counted(count, "open alert") if count else "No open alert"
     alert = min(open_alerts, key=lambda row: (rank(kinds_of(row)[0]), -make_lead(row).change.size))
@@ -174,7 +175,9 @@ def make_table(
 ) -> Table:
     """Make the table of alerts, in the order given. `writable`: the ids of teams in which the reader may change alerts;
     `is_ordered`: the headings link to the list sorted by the server; `box`: the name of the checkboxes that select
-    rows. The checkboxes and the column Action appear only where the reader may acknowledge one of the alerts."""
+    rows. The checkboxes and the column Action appear only where the reader may acknowledge one of the alerts, which
+    must be of one of those teams and in the state `open`. Settings that all rows share are written only in the table's
+    `shared`."""
     rows = list(alerts)
     models = {alert.model.name for alert in rows}
     shared = [part for part in find_shared_settings(map(make_lead, rows)) if part not in models]

@@ -29,8 +29,8 @@ CellAddress = Callable[[MeasuredSetting], str]
 class Panel:
     """The panel of best settings. `typed` and `error`: the text of the budget field and what is wrong with it;
     `left_out`: which settings are not considered and why, empty where all are; `busy`: explains that times are
-    processor time, empty where none is; `top`: the settings with the lowest latency of all machines, without settings
-    where every one was left out."""
+    processor time, empty where none is; `figure`: None where no setting is shown; `top`: the settings with the lowest
+    latency of all machines, whatever the budget, without settings where every one was left out."""
 
     version: int
     sentence: str
@@ -52,7 +52,8 @@ class Panel:
 
     @property
     def because(self) -> str:
-        """Name the fastest setting, and say how many others are as fast; `left_out` where no setting is recommended."""
+        """Name the fastest setting, and say how many others are as fast and what makes that doubtful; `left_out` where
+        no setting is recommended."""
         if not self.top.settings:
             return self.left_out
         fastest = self.top.settings[0]

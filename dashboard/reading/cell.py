@@ -66,8 +66,8 @@ class Placement:
 
 
 def describe_placement(cell: Cell) -> Placement:
-    """Compare the requested providers with those that ran. For a traced cell the sentence also says which share of the
-    time the providers took that were not requested."""
+    """Compare the requested providers with those that ran. The sentence names the requested providers that did not
+    start. Only where all started, it names the others that ran, for a traced cell with their share of the time."""
     if cell.policy != NO_POLICY:
         # a policy lets ONNX Runtime choose, so every choice is as requested
         traced = sorted(cell.providers, key=lambda part: -part.time_share)

@@ -67,8 +67,8 @@ def make_table(
 def group_refused(
     cells: Iterable[Cell], address: Address, *, matrix: str | Mapping[str, object] = ""
 ) -> list[refusals.Group]:
-    """Group the refused cells by reason; other cells are left out. `matrix`: the matrix of the run where the reader may
-    run it with a change, else empty, and then no group has a button."""
+    """Group the refused cells by reason, the largest group first; other cells are left out. `matrix`: the matrix of the
+    run where the reader may run it with a change, else empty, and then no group has a button."""
     refused = [cell for cell in cells if cell.status == CellStatus.REFUSED]
     varying = axes.varying_axes(refused)
 

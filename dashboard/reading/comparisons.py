@@ -120,7 +120,8 @@ def drop_twins(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> 
 
 def name_step(comparison: Comparison, cells: Mapping[str, Cell], shared: Sequence[axes.Axis]) -> tuple[str, str]:
     """Name a comparison in two parts: the settings that both cells have, or their node where there are none; and the
-    step from the baseline to the candidate. `shared`: the axes that vary in the run, by which settings are named."""
+    step from the baseline to the candidate. `shared`: the axes that vary in the run, by which settings are named. Cells
+    without a difference are called `A/A: the same cell twice`. A cell that is not in `cells` raises KeyError."""
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
     differing = axes.varying_axes([baseline, candidate])
     where = [axis for axis in shared if axis not in differing]

@@ -1,4 +1,5 @@
-"""The strip of facts below a headline: what was measured, where, when and by whom."""
+"""The strip of facts below a headline: what was measured, where, when and by whom. `timing_fact` names the calls by
+which cells were timed, without those of runtimes that have only one way."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

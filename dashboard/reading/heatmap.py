@@ -40,8 +40,10 @@ class Part:
 class HeatMap:
     """The map as it is drawn. `choices`: the axes that the reader may choose for the columns; `cells`: the cells in the
     shown rows; `part`: None where all rows are shown; `ends`: the smallest and the largest value in words, which have
-    the lightest and the darkest colour, empty without values; `so_far`: which kind of time the cells show that are
-    still being measured, since their verdicts may rest on another kind; empty where there are none."""
+    the lightest and the darkest colour, empty without values and for the metric `verdict`; `so_far`: which kind of time
+    the cells show that are still being measured, since their verdicts may rest on another kind; empty where there are
+    none; `is_compact`: drawn narrow, from COMPACT_FROM columns on; `shows_items_per_s`: in place of times, in a map by
+    verdict whose columns are batches."""
 
     metric: Metric
     column_axis: axes.Axis

@@ -109,7 +109,8 @@ class Grid:
 
 def make_field(group: Sequence[Cell], grid: Grid, first_head: str) -> Field:
     """Make the field of the cells that share a row and column. Where there are several, such as a repeated baseline, it
-    shows the first measured cell. `first_head`: the label of the first column, whose cells are the baselines."""
+    shows the first measured cell, or the first of all where none was measured. Without cells it says that the matrix
+    has none. `first_head`: the label of the first column, whose cells are the baselines."""
     if not group:
         return Field(title="not in the matrix")
     cell = next((cell for cell in group if cell.p50_ms is not None), group[0])

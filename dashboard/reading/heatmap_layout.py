@@ -21,7 +21,8 @@ class Layout:
     """The row and column of every cell of a run. A layout does not depend on the metric that colours the map.
 
     `choices`: the axes that vary; `heads`: the labels of the columns; `rows`: the labels of each row with its cells, in
-    a large map the largest slowdowns first; `compared`: the comparisons in which a cell is the candidate, by its id.
+    a large map the largest slowdowns first; `compared`: the comparisons in which a cell is the candidate, by its id;
+    `is_large`: more than MAX_FIELDS fields, in more than MIN_ROWS rows.
     """
 
     cells: Sequence[Cell]
@@ -43,7 +44,7 @@ def make_layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, col
     """Lay out the cells in rows and columns, with rows that have something to show first. A/A twins are left out.
 
     `columns`: the name of the axis for the columns. Where that axis does not vary, the columns are along the axis of
-    the comparison that the headline names, else the runtime, else the last axis that varies.
+    the comparison that the headline names, else the runtime, else the last axis that varies, else again the runtime.
     """
     shown = [cell for cell in cells if cell.twin_of is None]
     choices = axes.varying_axes(shown)

@@ -47,7 +47,8 @@ COLUMNS: tuple[Column[Range], ...] = (
 @dataclass(frozen=True)
 class Finding:
     """A finding. `weight`: how grave it is; `detail`: what was found in this model; `why` and `fix`: texts that are the
-    same for every model; `where`: the names of the nodes or tensors."""
+    same for every model; `where`: the names of at most five nodes or tensors, with the number of the others. A kind of
+    finding without an explanation has the weight `note` and neither `why` nor `fix`."""
 
     weight: str
     title: str
@@ -60,7 +61,7 @@ class Finding:
 @dataclass(frozen=True)
 class Program:
     """The PyTorch program that was uploaded with a model. `saved_by`: the PyTorch version that saved it, empty where it
-    is not known; `problem`: why the program cannot run, else empty."""
+    is not known; `problem`: why the program cannot run, else empty. Both are empty before the version was inspected."""
 
     name: str
     sha256: str

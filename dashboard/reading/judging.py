@@ -42,7 +42,8 @@ class PairVerdict:
     was measured; `ratio`, `low`, `high`: cell / base with its interval, None without figures; `quantity`: what the
     ratio is of; `words`: what more and less of that quantity are called; `wrong`: the keys of the cells with wrong
     outputs, the base's too; `by_processor`: the figures are of processor time, because other programs disturbed the
-    clock; `metrics`: the changes of further metrics that have their own verdict, by name.
+    clock; `metrics`: the changes of further metrics that have their own verdict, by name; `excludes_no_change`: the
+    interval is known and does not contain 1.
     """
 
     sign: Sign
@@ -91,7 +92,8 @@ def judge_pair(
     other_comparisons: Sequence[Comparison] = (),
 ) -> PairVerdict:
     """Compare a cell with the base: by their comparison where one block measured both, else by their launches, which
-    gives no verdict. Where the outputs of either are wrong, the sign says so and the figures stay.
+    gives no verdict. Two models, other shapes, simulated times and fewer than MIN_SAMPLES launches give no figures
+    either. Where the outputs of either are wrong, the sign says so and the figures stay.
 
     `base_comparisons`: the base's comparisons in its run; `other_comparisons`: the other cell's comparisons, needed
     only where it is in another run. Comparisons of other cells are ignored.

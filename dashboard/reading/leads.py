@@ -59,8 +59,8 @@ def make_change_entry(lead: KeyResult, confirmed: KeyResult = NO_LEAD) -> Entry:
 
 
 def make_interval_entry(lead: KeyResult, confirmed: KeyResult = NO_LEAD) -> Entry:
-    """Make the table entry of the interval of the figure that make_change_entry shows, with level and rounds on hover.
-    Empty where there is no figure or no interval."""
+    """Make the table entry of the interval of the figure that make_change_entry shows, with the level and rounds of a
+    change on hover where its level is known. Empty where there is no figure or no interval."""
     shown = prefer_confirmed(lead, confirmed)
     if shown.ratio is not None and shown.low is not None:
         rounds = numbers.counted(shown.rounds, "round")

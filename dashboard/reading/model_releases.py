@@ -35,8 +35,8 @@ class Grid:
 def make_grid(values: "Iterable[ReleaseRow]", *, wrong: "Collection[tuple[int, str]]" = ()) -> Grid | None:
     """Make the grid with a row for each model and a column for each release; None without values. Each field shows the
     slowest of the model's series. The grid has the newest MAX_RELEASES releases, the oldest of them first, and at most
-    MAX_ROWS models, those that are worst with the newest release first. `wrong`: pairs of a model's number and a
-    release with which an alert calls the model's outputs wrong."""
+    MAX_ROWS models, those that are worst with the newest release first, then by name; headline and counts are of all
+    models. `wrong`: pairs of a model's number and a release with which an alert calls the model's outputs wrong."""
     known: dict[int, dict[str, list[ReleaseRow]]] = {}
     names: dict[int, str] = {}
     for row in values:

@@ -32,14 +32,14 @@ Rest = list[tuple[OperatorTime, str]]
 
 
 def total_us(cell: Cell) -> float:
-    """Compute the whole time of which shares are computed, in µs: the time of all listed operators plus, where it is
-    known, the time in no operator."""
+    """Compute the whole traced time of a cell, in µs: the time of all listed operators plus, where it is known, the
+    time in no operator."""
     return sum(operator.time_us for operator in cell.operators) + (outside_us(cell) or 0.0)
 
 
 def operator_table(cell: Cell) -> Table:
-    """Make the table of executed operators, the longest first, each with the model's node. Rows for the time in no
-    operator follow.
+    """Make the table of executed operators, the longest first, each with the model's node. Rows follow, where they are
+    known, for the time in no operator and for the operators that are too fast to be listed.
 
     For a cell that generates there is also a row for choosing a token, and where the cell was not traced a row for the
     graph as a whole.

@@ -52,8 +52,8 @@ class Group:
 def group_refusals(
     refused: Iterable[Refused], entry: Callable[[Refused], Entry], *, matrix: str | Mapping[str, object] = ""
 ) -> list[Group]:
-    """Group refused points by their reason, in the order in which the reasons first appear, each group with the button
-    that helps, if there is one.
+    """Group refused points by their reason, the largest group first and points without a reason left out, each group
+    with the button that helps, if there is one.
 
     `entry`: makes the table entry that names a point; `matrix`: the matrix that was planned; where it is empty no group
     has a button. A change that would make the matrix invalid gets no button.

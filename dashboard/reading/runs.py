@@ -31,7 +31,7 @@ def link_run(run_id: int | None, *, title: str = "", soft: str = "") -> Entry:
 
 def measured_entry(run: "Run | None", *, last: "Run | None" = None) -> Entry:
     """Make the table entry of the time when a run ended, followed by its number unless it is the `last` run. Empty
-    without a run, before it has ended, and where it measured nothing."""
+    without a run, before it has ended, without a lead, and where it measured nothing."""
     if run is None or run.finished_at is None or not run.lead or read_lead(run).verdict in UNMEASURED:
         return Entry()
     return replace(as_time(run.finished_at), soft="" if run == last else f"run {run.pk}")

@@ -1,4 +1,5 @@
-"""The steps of setting up a farm, each checked against the farm's present state."""
+"""The steps of setting up a farm (address, mail, backup, sign-in, first node, in this order), each checked against the
+farm's present state."""
 
 import shlex
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ MAX_BACKUP_AGE = timedelta(days=7)
 @dataclass(frozen=True)
 class Step:
     """A step. `words`: its state in a sentence; `command`, `page` and `document`: how to do it. `page`: the name of a
-    page in urls.py and the label of its button; `anchor`: a heading of the document."""
+    page in urls.py and the label of its button; `anchor`: a heading of the document; `state`: `done` or `to do`."""
 
     title: str
     is_done: bool

@@ -31,9 +31,10 @@ VERSIONS: tuple[Column["Version"], ...] = (
 def version_table(
     rows: Iterable["Version"], chosen: "Version | None", *, compared: Mapping[int, "Comparison"] = MappingProxyType({})
 ) -> Table:
-    """Make the table of a model's versions, in the order given. Versions with the same files name each other. `chosen`:
-    the version that the page shows, which is marked; `compared`: the comparison of a version with the version before
-    it, by the later version's number."""
+    """Make the table of a model's versions, in the order given. Versions with the same files name each other. The
+    columns for the commit, for comparisons, for the same files and for the mark appear only where a row needs them.
+    `chosen`: the version that the page shows, which is marked; `compared`: the comparison of a version with the version
+    before it, by the later version's number."""
     listed = list(rows)
     by_files = group_by(listed, lambda row: row.artifact.sha256)
     same = {

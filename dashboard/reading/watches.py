@@ -53,8 +53,9 @@ ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
 
 @dataclass(frozen=True)
 class WatchStatus:
-    """The state of a watch: as one `sentence`, and split into `headline` and `rest`. `at`: when its round was judged;
-    `is_open`: a round is being measured or waits; `run`: the number of the run that the sentence is about."""
+    """The state of a watch: as one `sentence`, and split into `headline` and `rest`. `at`: when its round was judged,
+    None while it is open; `is_open`: a round is being measured or waits; `run`: the number of the run that the sentence
+    is about, None where it is about an alert."""
 
     sign: Sign
     sentence: str
@@ -152,8 +153,9 @@ def _describe_axis(axis: str, values: Sequence[Value]) -> str:
 
 
 def describe_next_start(watch: "Watch", queries: IndexQueries) -> str:
-    """Say when a watch next queries the package index or measures, with times in UTC. The text is `paused` for a paused
-    watch, and `on request` where the watch does neither by itself."""
+    """Say when a watch next queries the package index or measures, with times in UTC. Uploads of versions are named
+    only where there is nothing else to name. The text is `paused` for a paused watch, and `on request` where the watch
+    does neither by itself."""
     if not watch.is_active:
         return "paused"
     parts = [_describe_next_query(watch, queries)] if watch.on_release else []

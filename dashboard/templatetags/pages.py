@@ -1,4 +1,5 @@
-"""Filters and tags of the templates: numbers and signs in words, links, and addresses that keep their parameters."""
+"""Filters and tags of the templates: numbers and signs in words, links, and addresses that keep their parameters.
+`sign` writes “not measured” for an empty word, and only administrators get all links of the settings."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -162,8 +163,9 @@ def _links(path: str, shown: Mapping[str, str]) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def address(context: template.Context, **changes: object) -> str:
-    """Return the page's own address with these parameters of the query changed and the others kept. An empty value or
-    None removes a parameter."""
+    """Return the page's own address with these parameters of the query changed and the others kept, except those by
+    which scripts request a part of the page (OF_PARTS). An empty value or None removes a parameter; where none is left,
+    the address is the path alone, else the query alone."""
     query = context["request"].GET.copy()
     for name in OF_PARTS:
         query.pop(name, None)

@@ -1,7 +1,8 @@
 """Access to pages, pages for refusals, and the reading of forms and of the team for which they act.
 
 `page`, `action` and `form_page` decorate views for signed-in people: by GET, by POST, or by both. All three redirect
-others to the sign-in page, and turn a Refusal that the view raises into a page that explains it.
+others to the sign-in page, and turn a Refusal that the view raises into a page that explains it, a Missing into the
+page of an unknown address.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,4 +1,5 @@
-"""The page of an alert: its evidence, its first bad release and its work-around, each with its measurements."""
+"""The page of an alert: its evidence, its first bad release and its work-around, each with its measurements. A symptom
+without a run has no address."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -218,7 +219,8 @@ class Evidence(NamedTuple):
 
 def make_evidence_table(alert: "Alert") -> Table:
     """Make the table of all symptoms, also resolved ones, each with a link to its cell. Symptoms on the alert's own
-    node come first. Changes of outputs, placement or endings have no figures."""
+    node come first, then the other nodes by name; of a node the weightiest first. Changes of outputs, placement or
+    endings have no figures."""
     ordered = sorted(alert.symptoms_by_weight(), key=lambda symptom: (symptom.node != alert.node, symptom.node))
     rows = [Evidence(symptom, _make_line(symptom)) for symptom in ordered]
     columns: tuple[Column[Evidence], ...] = (

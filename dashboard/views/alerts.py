@@ -1,4 +1,5 @@
-"""The list of alerts with the digests of a period, and the actions on alerts."""
+"""The list of alerts with the digests of a period, and the actions on alerts. Old addresses of digests are redirected
+to the list of all alerts of a period, 7 days where they name none."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -95,7 +96,8 @@ WATCH_COMMAND = "onnxfarm watch add upgrades --model MODEL --reference 1.29.0"
 def alerts(request: HttpRequest) -> HttpResponse:
     """Show a page of the alerts of the reader's teams: the open alerts unless `state` names others, the newest first
     unless `sort` says otherwise. With a period in `days`, alerts opened before it are left out and each team's digest
-    is shown. `as` asks for a file of all rows instead."""
+    is shown. Alerts can be filtered by `kind` and searched by model name; unknown values filter nothing. `as` asks for
+    a file instead, of all pages but at most lists.MAX_ROWS rows."""
     user, wanted = signed_in_user(request), lists.read_search_words(request)
     name = request.GET.get("state", "open")
     name = name if name in LABELS else "open"
@@ -240,7 +242,8 @@ ACTIONS: dict[str, tuple[Action, tuple[str, ...], str]] = {
 
 @action
 def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
-    """Acknowledge all selected alerts, or none if one is refused, and redirect to the list with messages."""
+    """Acknowledge the selected alerts, at most MAX_CHOSEN, and assign them to the reader, or none if one is refused or
+    not found. Redirect with messages to the address in `next`, else to the list, also where none is selected."""
     user = signed_in_user(request)
     numbers = lists.read_row_numbers(request.POST, "alerts", most=MAX_CHOSEN)
     if not numbers:

@@ -39,7 +39,7 @@ COLUMNS: tuple[Column["AuditEvent"], ...] = (
 @page
 def audit(request: HttpRequest) -> HttpResponse:
     """Show a page of the audit log, the newest events first. A search keeps the events whose verb, subject or actor
-    contains the text. `as` asks for a file of all rows instead."""
+    contains the text. `as` asks for a file instead, of all pages but at most lists.MAX_ROWS rows."""
     rows, wanted = audit_events_visible_to(signed_in_user(request)), lists.read_search_words(request)
     if wanted:
         has_words = Q(verb__icontains=wanted) | Q(subject__icontains=wanted) | Q(actor__username__icontains=wanted)

@@ -156,7 +156,8 @@ MACHINE = (
 @page
 def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     """Show the page of a cell, also of one that has not ended. With `view=trace` it shows the tab of the trace, which
-    orders the timeline if it does not exist yet. Raises Missing for a cell that the run does not have."""
+    orders the timeline if it does not exist yet. Raises Missing for a cell that the run does not have, and for the
+    trace of one that has not ended."""
     row = selectors.run(signed_in_user(request), run_id)
     if request.GET.get("view") == "trace":
         return _render_trace(request, row, cell_id)

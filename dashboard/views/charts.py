@@ -60,8 +60,8 @@ def make_chart(request: HttpRequest, row: "Run", document: Document, address: Ad
     """Draw the chart that `?chart=` names, else the chart that fits the run best.
 
     Tabs for the run's own scenarios come before TABS. `?along=` names the axis whose comparisons are drawn, and
-    `?pair=` the comparison whose operators are drawn. Where these name nothing known, the headline's axis or comparison
-    is used.
+    `?pair=` the comparison whose operators are drawn. Without them the headline's axis or comparison is used, also for
+    an unknown comparison; for an unknown axis it is the first of comparisons.list_axes.
     """
     of_scenarios = scenarios.list_run_figures(document.cells, address, document.comparisons)
     tabs = (*(Tab(chart.name, chart.label) for chart in scenarios.CHARTS if chart.name in of_scenarios), *TABS)

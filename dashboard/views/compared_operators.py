@@ -58,8 +58,8 @@ class Side:
 class Group:
     """Nodes of the model that at least one cell executes together. `node`: the node that names the group; `covers`: its
     other nodes; `sides`: the part of each cell, the base first; `moved`: for each cell except the base a sign, None
-    where its time did not change; `pairs`: the change of exactly these nodes in the comparison of two cells, None
-    without it; `size`: the largest change of any cell in µs, without its sign."""
+    where its time changed too little or not for certain; `pairs`: the change of exactly these nodes in the comparison
+    of two cells, None without it; `size`: the largest change of any cell in µs, without its sign."""
 
     node: str
     covers: tuple[str, ...]

@@ -103,8 +103,8 @@ class Match:
 
 def match_cells(documents: Sequence[Document]) -> list[Match]:
     """Match the cells of the documents by the axes that vary within any document, and sort the matches by their largest
-    change. A/A twins are left out. Only the first MAX_MATCHES settings are matched; where two cells of a run have the
-    same settings, the first one is used."""
+    change. A/A twins are left out. A model that was renamed between the runs counts under its first name. Only the
+    first MAX_MATCHES settings are matched; where two cells of a run have the same settings, the first one is used."""
     own = [[cell for cell in document.cells if cell.twin_of is None] for document in documents]
     names: dict[str, str | None] = {}
     for cell in (cell for cells in own for cell in cells if cell.model_sha256):
@@ -149,7 +149,7 @@ def _judge(
 
 def write_headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
     """Say which runs have wrong outputs, how many cells changed by more than their interval, and name the largest
-    change. Only matches that were measured in all runs count."""
+    change. Only matches that were measured in all runs count. Of different models it only says so."""
     others = numbers.listed([f"run {run}" for run in runs[1:]])
     first = f"{others[:1].upper()}{others[1:]} against run {runs[0]}"
     both = [row for row in rows if None not in row.judged]

@@ -57,8 +57,9 @@ class Panel(TypedDict):
 @page
 def compare(request: HttpRequest) -> HttpResponse:
     """Compare the cells named by `cells=RUN:CELL`, at most MAX_CHOSEN, with the first cell or the one in `base`, and
-    list further cells to choose from. `runs=RUN`, given at least twice, compares whole runs instead. For a cell that
-    cannot be shown the page has a sentence; nothing is raised."""
+    list further cells to choose from. `runs=RUN`, given at least twice, compares whole runs instead. `view` shows
+    operators or timelines instead, and `as` asks for a file of the rows. For a cell that cannot be shown the page has a
+    sentence; only a run in `runs` that does not exist raises Missing."""
     numbers = read_row_numbers(request.GET, "runs", most=MAX_CHOSEN)
     if len(numbers) > 1:
         return compared_runs.render_runs(request, numbers)
@@ -121,8 +122,8 @@ def write_headline(chosen: list[ChosenCell], verdicts: list[PairVerdict]) -> str
 
 
 def make_panel(request: HttpRequest, chosen: list[ChosenCell], verdicts: list[PairVerdict]) -> Panel:
-    """Make the panel for the compare page and for share links: the rows that differ, or all rows with `every=yes`, and
-    for at least two cells the chart of the metric in the address."""
+    """Make the panel for the compare page and for share links: the rows that differ, or all rows with `every=yes`, that
+    contain the words in `find`, and for at least two cells the chart of the metric in the address."""
     every, wanted = request.GET.get("every") == "yes", read_search_words(request, "find")
     whole = compared_lines.make_lines(chosen, verdicts) if len(chosen) > 1 else []
     rows = compared_lines.select_lines(whole, every=every, wanted=wanted)

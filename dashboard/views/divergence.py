@@ -124,7 +124,7 @@ def _name_cell(cell: Cell) -> str:
 @page
 def divergence(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     """Render the panel alone, which the page loads again until the result is there. Raises Missing for a cell that the
-    run does not have."""
+    run does not have, and for a cell without results."""
     row = selectors.run(signed_in_user(request), run_id)
     cells = selectors.document(row, with_operators=False).cells
     cell = next((cell for cell in cells if cell.id == cell_id), None)
@@ -137,7 +137,8 @@ def divergence(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
 @action
 def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
     """Request the search for the first divergent graph node, against the cell that the form names, else the reference.
-    Redirects to the cell's page, which shows a refusal, and later the result."""
+    A search that has ended is made again, and its result is deleted. Redirects to the cell's page, which shows a
+    refusal, and later the result."""
     row = selectors.run(signed_in_user(request), run_id)
     against = request.POST.get("against", "")[:40] or None
     carry_out(
@@ -149,8 +150,8 @@ def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
 
 
 def make_panel(request: HttpRequest, row: "Run", cells: list[Cell], cell: Cell) -> dict[str, object]:
-    """Make the context of the panel: the searches so far, also open ones, in the reverse order of divergences_of, and
-    the buttons for further searches. Readers who may not write get no buttons."""
+    """Make the context of the panel: the searches so far, also open ones, the newest first, and the buttons for further
+    searches. Readers who may not write get no buttons."""
     known = {cell.id: cell for cell in cells}
     found = [_make_answer(divergence, known) for divergence in reversed(list(divergences_of(row, cell.id)))]
     may_ask = selectors.can_write_run(signed_in_user(request), row)

@@ -85,8 +85,8 @@ def write_headline(*, online: int, nodes: int, queues: Sequence[Queue], pending:
 
 @page
 def fleet(request: HttpRequest) -> HttpResponse:
-    """Show a page of the nodes that the reader may see, with the blocks that wait for them. `as` asks for a file of all
-    nodes instead."""
+    """Show a page of the nodes that the reader may see, with the blocks that wait for them. `as` asks for a file
+    instead, of all pages but at most lists.MAX_ROWS rows."""
     if lists.wants_file(request):
         every = selectors.nodes_visible_to(signed_in_user(request))[: lists.MAX_ROWS]
         return lists.render_file(
@@ -97,8 +97,8 @@ def fleet(request: HttpRequest) -> HttpResponse:
 
 @action
 def invite(request: HttpRequest) -> HttpResponse:
-    """Make a code with which one machine joins the named team, and show it, this once, with the command that uses
-    it."""
+    """Make a code with which one machine joins the named team, and show it, this once, with the command that uses it. A
+    team that the form cannot name is an error at its field, and no code is made."""
     user = signed_in_user(request)
     try:
         team = team_to_write(user, name=request.POST.get("team", ""))

@@ -67,8 +67,8 @@ class Asked:
 class Panel:
     """The answer to the question. `left_out`: which settings are not considered, in words; `hidden`: how many targets
     exceed the limits and are not shown; `grid`: the table of versions and targets, None where one version was measured;
-    `hint`: why accuracy is not drawn, empty where it is; `versions`: the measured versions, the newest first; `shown`:
-    the targets of the table."""
+    `figure`: accuracy against latency, else the latencies of the best settings; `hint`: why accuracy is not drawn,
+    empty where it is; `versions`: the measured versions, the newest first; `shown`: the targets of the table."""
 
     asked: Asked
     headline: str
@@ -217,7 +217,7 @@ def _setting_entry(target: Target, address: CellAddress) -> Entry:
 
 def loss_entry(measured: MeasuredSetting) -> Entry:
     """Make the table entry of a setting's loss of accuracy against the upload, as measured on labelled data. Without
-    labelled data it is “none” where the loss is known from parity, else “not measured”."""
+    labelled data it is “none” where an fp32 setting passes parity, else “not measured”."""
     loss = find_loss(measured.cell)
     if loss is None:
         return Entry(numbers.NOT_MEASURED)

@@ -1,5 +1,6 @@
 """Lists as pages: the page, search, filters, order and selected rows that an address asks for, and the same rows as a
-file in CSV, JSON or Parquet."""
+file in CSV, JSON or Parquet. Of searched words the first 100 characters count, and parameters without a value are
+dropped."""
 
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,8 +36,8 @@ Listed = TypeVar("Listed")
 
 
 def make_page(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
-    """Return the page of PER_PAGE rows that `?page=` names, else the nearest page, or the first where it is no number.
-    The database sorts only primary keys and then loads the rows of the page."""
+    """Return the page of PER_PAGE rows that `?page=` names, the first where it is no number, and the last for a number
+    without a page, also below 1. The database sorts only primary keys and then loads the rows of the page."""
     page = make_page_in_order(request, rows)
     start = max(0, page.start_index() - 1)
     page.object_list = _load_rows(rows, rows.values_list("pk", flat=True)[start : page.end_index()])

@@ -1,5 +1,5 @@
-"""Actions on models and versions: edit, label, delete, restore, add labelled data. Most redirect to a page that
-shows a message or the refusal."""
+"""Actions on models and versions: edit, label, delete, restore, add labelled data. Most redirect to the page of the
+model or version, which shows a message or the refusal. A missing field of a form is empty."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,8 +28,8 @@ FIELD_OF_CODE = {"bad_description": "description", "bad_label": "labels"}
 
 @action
 def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
-    """Change a model's name, labels and description. A refusal is shown at its field, and the typed texts are kept.
-    Raises NotAllowed where the reader may not change the model."""
+    """Change a model's name, labels and description, all three at once, and redirect to its page. A refusal is shown at
+    its field, and the typed texts are kept. Raises NotAllowed where the reader may not change the model."""
     row = selectors.model(signed_in_user(request), model_id)
     typed = read_fields(request, ("name", "labels", "description"))
     try:
@@ -54,7 +54,7 @@ def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
 @action
 def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
     """Delete a model: versions without runs are deleted permanently, measured versions are hidden with their runs. A
-    message says what was done."""
+    message says what was done. Redirects to the model's page if it still exists, else to the list of models."""
     row = selectors.model(signed_in_user(request), model_id)
     carry_out(
         request,
@@ -66,7 +66,7 @@ def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
 
 @action
 def restore(request: HttpRequest, model_id: int) -> HttpResponseBase:
-    """Restore a deleted model with its hidden versions."""
+    """Restore a deleted model with the versions that were hidden together with it."""
     row = selectors.model(signed_in_user(request), model_id)
     order = partial(services.restore_model, model=row, by=signed_in_user(request))
     carry_out(request, order, lambda model: f"{model.name} is restored.")
@@ -95,7 +95,8 @@ def keep_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @action
 def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Delete a version, or hide it if it has runs. Redirects to the list of models where the model is gone too."""
+    """Delete a version, or hide it if it has runs. Redirects to the model's page, or to the list of models where the
+    model is gone too."""
     row = selectors.version(signed_in_user(request), version_id)
     order = partial(services.remove_version, version=row, by=signed_in_user(request))
     carry_out(request, order, partial(describe_removed, str(row)))
@@ -114,7 +115,8 @@ def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 @form_page
 def change_chosen(request: HttpRequest) -> HttpResponseBase:
     """Show the form for the models that were selected in the list, at most MAX_CHOSEN. A POST adds labels to each, or
-    with `what=delete` deletes each. A refusal of a model does not stop the others."""
+    with `what=delete` deletes each. A refusal of a model does not stop the others, and the list is shown with a message
+    for each. Raises Missing for a model that the reader may not see; without models a POST shows the form again."""
     user = signed_in_user(request)
     given = request.POST if request.method == "POST" else request.GET
     rows = [selectors.model(user, number) for number in read_row_numbers(given, "models", most=MAX_CHOSEN)]
@@ -141,7 +143,8 @@ def _redirect_after_removal(model: "Model") -> HttpResponseBase:
 @csrf_exempt
 @action
 def add_evaluation(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Add labelled data to a version. The data are checked later.
+    """Add labelled data to a version, of which only the first file is used, and redirect to the version. The data are
+    checked later.
 
     As on the upload page, files are hashed while they arrive, so a refusal may come before the form was read. Therefore
     the CSRF token is checked in `_add`.

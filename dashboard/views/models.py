@@ -55,10 +55,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the list of models. `run`: the last run; `ended`: the newest run that has ended; `slowest`: the slowest
-    watched series; `state`: of the newest version; `run_state`: of the last run, both empty where there is none;
-    `watch`: the number of a watch of the model, None where it has a series or no watch; `confirmed`: the lead of the
-    run that confirmed `ended`."""
+    """A row of the list of models. `run`: the last run that a person or a watch asked for, without those of branches;
+    `ended`: the newest such run that has ended; `slowest`: the slowest watched series; `state`: of the newest version;
+    `run_state`: of the last run, both empty where there is none; `watch`: the number of a watch of the model, None
+    where it has a series or no watch; `confirmed`: the lead of the run that confirmed `ended`."""
 
     model: "WithAnnotations[Model, Counted]"
     run: "Run | None"
@@ -157,8 +157,8 @@ FIELD_OF_CODE = {
 
 @page
 def models(request: HttpRequest) -> HttpResponse:
-    """Show a page of the models of the reader's teams, by name unless `sort` says otherwise. `as` asks for a file of
-    all models instead."""
+    """Show a page of the models of the reader's teams, by name unless `sort` says otherwise. A search is for a part of
+    the name. `as` asks for a file instead, of all pages but at most lists.MAX_ROWS rows."""
     user, wanted = signed_in_user(request), read_search_words(request)
     matching = selectors.models_visible_to(user).order_by("name", "pk")
     if wanted:
@@ -202,9 +202,10 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
 
 
 def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **more: object) -> HttpResponse:
-    """Render the page of a model with the version that the address names, else the newest that is not of a branch.
-    `more` adds to the context, such as errors and the texts of forms. While a version is being inspected the page polls
-    only for the part of the version; afterwards that request gets a header that reloads the page."""
+    """Render the page of a model with the version that the address names, else the newest that is not of a branch, else
+    the newest; only 100 are considered, those of branches last. `more` adds to the context, such as errors and the
+    texts of forms. While a version is being inspected the page polls only for the part of the version; afterwards that
+    request gets a header that reloads the page."""
     versions = selectors.newest_versions(row, user=signed_in_user(request), limit=100)
     newest = next((version for version in versions if not version.branch), versions[0] if versions else None)
     chosen = next((version for version in versions if str(version.number) == request.GET.get("version")), newest)

@@ -259,7 +259,9 @@ PRESETS = (
 @form_page
 def new_run(request: HttpRequest) -> HttpResponseBase:
     """Show the form of a new run with its plan. A POST starts the run and redirects to it, or shows the form again with
-    what is wrong. It starts nothing where the fields of the form differ from the text of the matrix."""
+    what is wrong. Without a `seed` it is 0, and without a `version` the newest is measured that is not of a branch. The
+    package index is queried where the matrix names an unknown release. It starts nothing where the fields of the form
+    differ from the text of the matrix."""
     if request.method != "POST":
         return _form(request, matrix=_start_from(request), seed="0")
     matrix, seed = request.POST.get("matrix", ""), request.POST.get("seed", "0").strip()
@@ -284,7 +286,8 @@ def new_run(request: HttpRequest) -> HttpResponseBase:
 @action
 def plan(request: HttpRequest) -> HttpResponse:
     """Plan the matrix in the editor, and render the part of the page that shows the plan. No run is started, but a
-    large plan is ordered and appears later. A changed field updates the text, and a changed text updates the fields."""
+    large plan is ordered and appears later, and the package index is queried where the matrix names an unknown release.
+    A changed field updates the text, and a changed text updates the fields."""
     matrix, wish = request.POST.get("matrix", ""), request.POST.get("wish", "")
     touched = request.headers.get("HX-Trigger-Name", "")
     more: dict[str, object] = {"form": make_form(matrix)} if touched in ("matrix", WAY) else {}

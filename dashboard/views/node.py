@@ -148,8 +148,8 @@ def fill_form(node: "Node") -> Shown:
 
 def parse_limits(given: Shown) -> dict[str, str | bool | float | None]:
     """Parse the typed limits to the arguments of the service, in seconds, °C and bytes. An empty temperature means no
-    limit. Raises Invalid, with the field as its code, for a number outside the limits in NUMBERS. Hours and time zone
-    are not checked here but by the service."""
+    limit, and an empty time zone is UTC. Raises Invalid, with the field as its code, for a number outside the limits in
+    NUMBERS. Hours and time zone are not checked here but by the service."""
     return {
         "is_paused": given["is_paused"] == "yes",
         "hours": given["hours"].replace(" ", "").replace("–", "-"),
@@ -284,8 +284,9 @@ def answer_trial(request: HttpRequest, trial_id: int, what: str) -> HttpResponse
 
 @action
 def save_settings(request: HttpRequest, node_id: int) -> HttpResponseBase:
-    """Save the form of a node's limits, all of it or nothing. A refusal is shown at its field, and the typed texts are
-    kept. People who may not change the limits are redirected to the node's page with a message."""
+    """Save the form of a node's limits, all of it or nothing, and redirect to the node's page. A missing field is
+    empty, and an empty `trials` leaves them as they are. A refusal is shown at its field, and the typed texts are kept.
+    People who may not change the limits are redirected to the node's page with a message."""
     user = signed_in_user(request)
     row = selectors.node(user, node_id)
     given = {name: request.POST.get(name, "").replace("\x00", "")[:500] for name in ("is_paused", *FIELDS)}

@@ -237,8 +237,9 @@ def make_tables(
     row: "Run | None" = None,
     may_write: bool = False,
 ) -> dict[str, object]:
-    """Make the context of a document's tables: comparisons along one axis, cells, and refused cells by reason. With
-    `row`, the run, cells can be selected for a comparison; with `may_write` too, cells can be run again."""
+    """Make the context of a document's tables: comparisons along one axis (`along` in the address, else the
+    headline's), cells without the refused ones, and refused cells by reason. With `row`, the run, cells can be selected
+    for a comparison; with `may_write` too, cells can be run again."""
     again = partial(reading.address_to_repeat, row) if row is not None and may_write else None
     ended = [cell for cell in document.cells if cell.status != CellStatus.REFUSED]
     table, note = move_shared_note(
@@ -287,7 +288,8 @@ def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @action
 def add_rounds(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """Queue the typed number of further rounds: for the undecided blocks, or for all measured blocks where no
-    comparison is undecided. Redirects to the run's page, which shows a refusal."""
+    comparison is undecided; no block gets more than MAX_ROUNDS in all. Redirects to the run's page, which shows a
+    refusal."""
     row = selectors.run(signed_in_user(request), run_id)
     rounds = read_number(request, "rounds")
     undecided = any(pair.verdict == "undecided" for pair in selectors.comparisons_of(row, with_operators=False))
@@ -303,8 +305,8 @@ def add_rounds(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @page
 def runs(request: HttpRequest) -> HttpResponse:
     """Show a page of the runs of the reader's teams, the newest first unless `sort` says otherwise. Runs that the farm
-    started itself to follow up on others are left out unless the filter `reason` asks for them. `as` asks for a file of
-    all rows instead."""
+    started itself to follow up on others are left out unless the filter `reason` asks for them. A search is for a part
+    of the model's name. `as` asks for a file instead, of all pages but at most lists.MAX_ROWS rows."""
     user, wanted = signed_in_user(request), read_search_words(request)
     filters = [
         read_filter(request, "state", "State", STATES),
@@ -332,7 +334,8 @@ def runs(request: HttpRequest) -> HttpResponse:
 
 def filter_runs(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> QuerySet["Run"]:
     """Filter the runs by words in their model's name and by the filters `state`, `verdict` and `reason`, all of which
-    must be given. Where `reason` is empty, the runs in FOLLOW_UPS, which the farm started itself, are left out."""
+    must be given. A `reason` that is none, such as `every`, filters nothing. Where it is empty, the runs in FOLLOW_UPS,
+    which the farm started itself, are left out."""
     values = {filter_.name: filter_.value for filter_ in filters}
     if wanted:
         rows = rows.filter(version__in=version_ids_of_model_name(wanted))

@@ -146,8 +146,9 @@ def select_changed(sections: Iterable[Section], digests: Mapping[str, str]) -> l
 @dataclass(frozen=True)
 class RunContent:
     """The content of a run's page that is the same for all readers. `document`: has the cells with results; `cells`:
-    has the open cells too; `states`: the states of open cells, by id; `may_continue`: more rounds can be measured;
-    `activity`: the state of an open run, empty once it has ended."""
+    has the open cells too; `states`: the states of open cells, by id; `may_continue`: more rounds can be measured, and
+    could decide an undecided comparison if there is any; `activity`: the state of an open run, empty once it has
+    ended."""
 
     document: Document
     cells: Sequence[Cell]
@@ -191,7 +192,8 @@ def _make_content(row: "Run") -> RunContent:
 
 
 def load_document(row: "Run") -> Document:
-    """Load the run's document without operators, except those of the comparison that its headline explains."""
+    """Load the run's document without operators, except those of the comparison that its headline explains, where that
+    is decided. The first sentence is then written anew, unless the stored headline has the same verdict."""
     document = selectors.document(row, with_operators=False)
     lead = rank_results(document.comparisons, {cell.id: cell for cell in document.cells}).leading
     if lead is None or not lead.change.is_decided or lead.comparison.operators:

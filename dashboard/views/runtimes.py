@@ -1,4 +1,5 @@
-"""The page of runtimes: the releases of ONNX Runtime that the fleet has or could install, by provider."""
+"""The page of runtimes: the releases of ONNX Runtime that the fleet has or could install, by provider. Its old address
+is redirected with its parameters."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,8 +38,9 @@ CPU = "CPUExecutionProvider"
 
 @dataclass(frozen=True)
 class Place:
-    """A release with a provider. `installed`: the name and page of nodes that have it; `more`: how many further nodes
-    do; `on_demand`: how many nodes have the provider proven and would install the release when a block needs it."""
+    """A release with a provider. `installed`: the name and page of at most NAMED nodes that have it and the provider;
+    `more`: how many further nodes do; `on_demand`: how many nodes have the provider proven and would install the
+    release when a block needs it."""
 
     installed: Sequence[tuple[str, str]]
     more: int
@@ -47,9 +49,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Row:
-    """A release. `opset`: the newest that it loads; `is_gone`: the index no longer offers it; `places`: one for each
-    column of the board; `yanked`: that the index withdrew it, with the reason, else empty; `measured`: how often and
-    where, in words; `outcomes`: of rounds of watches; `alerts`: name, page and sign of alerts about the release;
+    """A release. `opset`: the newest that it loads; `is_gone`: it is not among the offered releases, which lack
+    pre-releases unless the address asks for them; `places`: one for each column of the board; `yanked`: that the index
+    withdrew it, with the reason, else empty; `measured`: how often and where, in words; `outcomes`: of rounds of
+    watches, with their number, without alerts; `alerts`: name, page and sign of at most NAMED alerts about the release;
     `references`: name and page of watches that have it as reference."""
 
     version: str
@@ -79,7 +82,7 @@ class Board:
 
 def list_distributions(nodes: Iterable["Node"], known: Iterable[str]) -> list[str]:
     """List the distributions that the page offers, always with plain onnxruntime first, then by name: those installed
-    on a node, those that have a provider proven on a node, and the `known` ones."""
+    on a node, those that have a provider proven on a node (other than the CPU provider), and the `known` ones."""
     nodes = list(nodes)
     installed = {Runtime.of(text).distribution for node in nodes for text in node.runtimes}
     proven = {name for node in nodes for name in node.providers if name != CPU}
@@ -198,7 +201,8 @@ def make_file_row(row: Row, columns: Sequence[str]) -> lists.FileRow:
 @page
 def runtimes(request: HttpRequest) -> HttpResponse:
     """Show the releases of a distribution by provider and node, without retired nodes: the distribution that the
-    address names, else plain onnxruntime. `as` asks for a file instead."""
+    address names, else plain onnxruntime, also for an unknown name. Pre-releases are offered with `early=yes`. `as`
+    asks for a file instead."""
     user = signed_in_user(request)
     nodes = list(nodes_without_logs(user).exclude(health=NodeHealth.RETIRED).order_by("name"))
     asked = list_index_looks()

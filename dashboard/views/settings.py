@@ -126,7 +126,8 @@ def backup(request: HttpRequest) -> HttpResponse:
 
 @form_page
 def tokens(request: HttpRequest) -> HttpResponse:
-    """Show the reader's tokens. A POST creates a token and shows its secret, this once, or shows what is wrong."""
+    """Show the reader's tokens. A POST creates a token and shows its secret, this once, or shows what is wrong. It
+    lasts TOKEN_DAYS where the form has no `days`."""
     if request.method != "POST":
         return _render_tokens(request)
     scopes = request.POST.getlist("scopes")
@@ -155,7 +156,8 @@ def _render_tokens(request: HttpRequest, *, status: int = 200, **more: object) -
 
 @action
 def revoke_token(request: HttpRequest, token_id: int) -> HttpResponseBase:
-    """Revoke a token of the reader. Raises Missing for tokens of others."""
+    """Revoke a token of the reader. Redirects to the tokens. A revoked token stays so. Raises Missing for tokens of
+    others."""
     token = selectors.tokens_of(signed_in_user(request)).filter(pk=token_id).first()
     if token is None:
         raise Missing(f"You have no token {token_id}.", hint="It may already be revoked: see your settings.")
@@ -185,7 +187,7 @@ def indexes(request: HttpRequest) -> HttpResponseBase:
 
 @action
 def remove_index(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Remove an index, from which nothing is installed any more."""
+    """Remove an index, from which nothing is installed any more, and redirect to the list. A refusal is raised."""
     registry.remove_index(by=signed_in_user(request), name=name)
     messages.success(request, f"The index {name} was removed.")
     return redirect("dashboard:indexes")
@@ -255,9 +257,10 @@ def _render_channel(request: HttpRequest, row: "Channel", **more: object) -> Htt
 
 @action
 def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
-    """Carry out the action `what` on a channel, `test`, `silence` (pause), `listen` (resume) or `remove`, and redirect
-    to the channel, or after `remove` to the list. `secret` and `renew` instead render the channel's page with its
-    secret, which `renew` replaces first. Raises Missing for any other action."""
+    """Carry out the action `what` on a channel, `test`, `silence` (pause), `listen` (resume) or `remove` (which deletes
+    its messages too), and redirect to the channel, or after `remove` to the list. `secret` and `renew` instead render
+    the channel's page with its secret, which `renew` replaces first. Raises Missing for any other action, and refusals
+    of these."""
     user = signed_in_user(request)
     row = channel_selectors.channel(user, channel_id)
     if what in ("secret", "renew"):

@@ -67,15 +67,17 @@ Context = dict[str, object]
 
 @require_safe
 def shared(request: HttpRequest, secret: str) -> HttpResponse:
-    """Show the page behind a share link to anybody, with the rights of its maker. The status is 404 for an unknown
-    link, and 410 for a link that has ended or whose subject its maker can no longer see."""
+    """Show the page behind a share link to anybody, with the rights of its maker, and record that it was opened, the
+    first time in the audit log. The status is 404 for an unknown link, and 410 for a link that has ended or whose
+    subject its maker can no longer see. Where too many pages are being made, it is that of TooMany."""
     return _answer(request, lambda: HttpResponse(_render_page(request, open_share(secret))))
 
 
 @require_safe
 def serve_card(request: HttpRequest, secret: str, form: str) -> HttpResponse:
     """Serve a picture of a shared run's headline: SVG for a README or a pull request, PNG for chats. The status is 404
-    for a link to anything but a run, and for PNG where no fonts are installed."""
+    for a link to anything but a run, and for PNG where no fonts are installed; otherwise as in `shared`. That the link
+    was opened is recorded too."""
     return _answer(request, lambda: HttpResponse(_render_card(open_share(secret), form), content_type=FORMS[form]))
 
 
@@ -261,7 +263,7 @@ PAGES: dict[ShareKind, tuple[str, Callable[[HttpRequest, "Share"], Context]]] = 
 @form_page
 def shares(request: HttpRequest) -> HttpResponse:
     """Show the share links of the reader's teams: the open links, or with `every=yes` all. A POST makes a link and
-    shows its address, this once."""
+    shows its address, this once; a refusal is raised. Days that cannot be read count as 0."""
     if request.method != "POST":
         return _render_shares(request)
     kind, subject = request.POST.get("kind", ""), request.POST.get("subject", "")

@@ -56,7 +56,8 @@ def redeem(request: HttpRequest, secret: str) -> HttpResponseBase:
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
     """End the session of this browser. People who signed in through the identity provider get a page that leads to its
-    sign-out page. Where the provider has none, a message says that its own session may continue."""
+    sign-out page. Where the provider has none, a message says that its own session may continue. All others are
+    redirected to the sign-in page."""
     address, name = openid.make_sign_out_url(request), openid.session_provider_name(request)
     logout(request)
     if address:
@@ -118,7 +119,8 @@ def finish_openid(request: HttpRequest) -> HttpResponseBase:
 @form_page
 def groups(request: HttpRequest) -> HttpResponseBase:
     """Show how the farm is registered with its identity provider, and which groups have which roles. A POST maps a
-    group to a role; a refusal is shown. Raises NotAllowed for people who do not administer the farm."""
+    group to a role and redirects to the page, which shows a refusal. Raises NotAllowed for people who do not administer
+    the farm."""
     user = access.require_administrator(request, "its identity provider")
     if request.method == "POST":
         typed = access.read_fields(request, ("group", "team", "role"))
@@ -144,7 +146,8 @@ def groups(request: HttpRequest) -> HttpResponseBase:
 
 @action
 def forget_group(request: HttpRequest, mapping_id: int) -> HttpResponseBase:
-    """Remove the mapping of a group to a role. Members of the group lose the role when they next sign in."""
+    """Remove the mapping of a group to a role. Members of the group lose the role when they next sign in. Redirects to
+    the page of the provider; a refusal is raised."""
     user = signed_in_user(request)
     gone = people.forget_group(mapping_id=mapping_id, by=user)
     messages.success(

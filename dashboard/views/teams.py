@@ -29,7 +29,7 @@ ROLES = {
 
 @form_page
 def teams(request: HttpRequest) -> HttpResponseBase:
-    """Show the reader's teams and invitations. A POST creates a team and redirects to it."""
+    """Show the reader's teams and invitations. A POST creates a team and redirects to it; a refusal is raised."""
     user = signed_in_user(request)
     if request.method == "POST":
         made = services.create_team(name=request.POST.get("name", ""), by=user)
@@ -47,7 +47,7 @@ def teams(request: HttpRequest) -> HttpResponseBase:
 @form_page
 def team(request: HttpRequest, team_id: int) -> HttpResponse:
     """Show the members of a team. A POST invites a person. Somebody who has an account must accept the invitation; for
-    a new person an account is made, whose sign-in link is shown this once."""
+    a new person an account is made, whose sign-in link is shown this once. A refusal is raised."""
     found = selectors.team(signed_in_user(request), team_id)
     if request.method != "POST":
         return _render_team(request, found)
@@ -80,7 +80,8 @@ def answer(request: HttpRequest, invitation_id: int, what: str) -> HttpResponseB
 def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpResponseBase:
     """Carry out `role` (change a member's role), `remove`, or `choose` (count the team among those that the reader
     writes in without naming one), and redirect to the team's page, which shows a refusal; after removing oneself, to
-    the list of teams. Raises Missing for any other action, and for `choose` on another member."""
+    the list of teams. Raises Missing for any other action, for `choose` on another member, and for somebody who is not
+    in the team."""
     user, role = signed_in_user(request), request.POST.get("role", "")
     found = selectors.team(user, team_id)
     member = selectors.member_named(username, team=found)
@@ -112,8 +113,8 @@ def withdraw(request: HttpRequest, team_id: int, username: str) -> HttpResponseB
 
 @action
 def save_turns(request: HttpRequest, team_id: int) -> HttpResponseBase:
-    """Save whether people come first on the team's nodes, and how many minutes a day are measured for the team; an
-    empty field is no limit. Redirects to the team's page, which shows a refusal."""
+    """Save whether people come first on the team's nodes (unless `order` is `arrival`), and how many minutes a day are
+    measured for the team; an empty field is no limit. Redirects to the team's page, which shows a refusal."""
     user = signed_in_user(request)
     found = selectors.team(user, team_id)
     minutes = request.POST.get("daily_minutes", "").strip()
@@ -156,7 +157,7 @@ FIELDS = {
 @form_page
 def retention(request: HttpRequest, team_id: int) -> HttpResponseBase:
     """Show the team's retention rule, with what it will remove when it next acts. A POST sets the rule, where an empty
-    field is no limit; a refusal is shown. Nothing is removed here."""
+    field is no limit; it redirects to the page, which shows a refusal. Nothing is removed here."""
     user = signed_in_user(request)
     rule = find_retention_rule(user, team_id)
     if request.method == "POST":

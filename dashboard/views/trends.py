@@ -37,8 +37,10 @@ Lines = tuple[list[Line], list[Line]]
 
 @page
 def trends(request: HttpRequest) -> HttpResponse:
-    """Show the series of the watch that the address names, else of the first watch that has any. The grid of models and
-    releases is shown unless `series` names a single series. `as` asks for a file of all values over time instead."""
+    """Show the series of the watch that the address names, else of the first watch that has any, else of the first; an
+    unknown watch raises Missing, and an unknown metric is latency. The grid of models and releases is shown unless
+    `series` names a single series. `as` asks for a file instead, of all values over time, or those of `series`, but at
+    most lists.MAX_ROWS."""
     user = signed_in_user(request)
     watches = list(selectors.watches_visible_to(user)[:WATCHES_OFFERED])
     wanted = request.GET.get("watch", "")
@@ -75,8 +77,8 @@ def _list_points(watch: "Watch", metric: str) -> "Iterable[PointRow]":
 def draw_watch(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = "") -> tuple[Figure, str]:
     """Draw the chart of a watch's series with its table, and return it with its axis, `time` or `release`. The axis is
     the one in `by`, else time where the longest line has at least MIN_OVER_TIME values. `chosen`: the key of the series
-    that is highlighted; `metric`: the name of a metric, empty for latency. Charts of at least MIN_CACHED values are
-    cached."""
+    that is highlighted; `metric`: the name of a metric, empty for latency; an unknown name raises KeyError. Charts of
+    at least MIN_CACHED values are cached."""
     alerts = list(pages.alerts_of_watch(watch))
     count, newest = pages.count_points(watch)
 

@@ -290,7 +290,7 @@ def _list_facts(variant: "Variant", version: "Version | None", made: Made) -> li
 @page
 def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
     """Show how a variant was made, which operators are quantised, where its errors are, and what to try next. A variant
-    that is the upload itself redirects to the model's page."""
+    that is the upload itself redirects to the model's page, if the reader may see a version with it."""
     user = signed_in_user(request)
     row = selectors.variant(user, variant_id)
     version = selectors.version_of_artifact(user, row.artifact)
@@ -324,7 +324,7 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
 
 @action
 def order_report(request: HttpRequest, variant_id: int) -> HttpResponseBase:
-    """Order the analysis of errors by layer and of scales, and redirect to the variant's page."""
+    """Order the analysis of errors by layer and of scales, and redirect to the variant's page. A refusal is raised."""
     row = selectors.variant(signed_in_user(request), variant_id)
     services.order_variant_report(variant=row, by=signed_in_user(request))
     return redirect("dashboard:variant", variant_id=row.pk)

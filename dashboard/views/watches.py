@@ -1,4 +1,5 @@
-"""The pages of the list of watches, of a watch with its rounds, and of its form, and the actions on a watch."""
+"""The pages of the list of watches, of a watch with its rounds, and of its form, and the actions on a watch. A refusal
+that belongs to no field of the form is shown at `name`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -87,7 +88,8 @@ def fill_form(watch: "Watch") -> Typed:
 
 
 def read_form(post: QueryDict) -> Typed:
-    """Read the form as it was typed. Nothing is checked; only NUL bytes are removed."""
+    """Read the form as it was typed. Nothing is checked; only NUL bytes are removed. Missing fields are empty, and
+    missing ticks False."""
     texts = {name: str(post.get(name, "")).replace("\x00", "") for name in (*TEXTS, "team", "matrix", *LIMITS)}
     return {
         **{name: texts[name] for name in (*TEXTS, "team", "matrix")},
@@ -127,7 +129,7 @@ def field_of_refusal(refusal: Refusal) -> str:
 @page
 def watches(request: HttpRequest) -> HttpResponse:
     """Show a page of the watches of the reader's teams, by name, each with a sentence and its last result. `as` asks
-    for a file of all watches instead."""
+    for a file instead, of all pages but at most lists.MAX_ROWS rows."""
     rows = selectors.watches_visible_to(signed_in_user(request)).order_by("name", "pk")
     if lists.wants_file(request):
         return lists.render_file(request, "watches", rows[: lists.MAX_ROWS], file_rows.watch_row)
@@ -179,8 +181,9 @@ def _render_watch(request: HttpRequest, row: "Watch", *, status: int = 200, **mo
 
 @form_page
 def new(request: HttpRequest) -> HttpResponseBase:
-    """Show the form of a new watch; `model` in the address selects a model. A POST creates the watch, or shows the form
-    again with the typed values and what is wrong."""
+    """Show the form of a new watch; `model` in the address selects a model. A POST creates the watch and redirects to
+    it, or shows the form again with the typed values and what is wrong. Models and channels that the reader may not see
+    are ignored."""
     if request.method != "POST":
         wanted = request.GET.get("model", "")
         given = empty_form()
@@ -208,8 +211,9 @@ def new(request: HttpRequest) -> HttpResponseBase:
 
 @form_page
 def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
-    """Show the form of an existing watch. A POST saves it, or shows the form again with the typed values and what is
-    wrong. Only channels, the rule and SETTINGS can be changed; other models would interrupt the series."""
+    """Show the form of an existing watch. A POST saves it and redirects to the watch, or shows the form again with the
+    typed values and what is wrong. Only channels, the rule and SETTINGS can be changed; other models would interrupt
+    the series."""
     user = signed_in_user(request)
     row = selectors.watch(user, watch_id)
     if request.method != "POST":
@@ -273,7 +277,7 @@ def _list_offered_models(user: "User", ticked: list[str]) -> dict[str, object]:
 @action
 def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     """Order rounds of a watch now, of the release `candidate` against `baseline`; where these are empty, of the newest
-    release against the reference. A refusal is shown at its field, but NotAllowed is raised."""
+    release against the reference. Redirects to the watch. A refusal is shown at its field, but NotAllowed is raised."""
     user = signed_in_user(request)
     row = selectors.watch(user, watch_id)
     given = read_fields(request, ("candidate", "baseline"))
@@ -292,8 +296,8 @@ def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
 
 @action
 def order(request: HttpRequest, watch_id: int, what: str) -> HttpResponseBase:
-    """Carry out `pause`, `resume` or `remove` on a watch. Removing it deletes its alerts and keeps its runs. Raises
-    Missing for any other action."""
+    """Carry out `pause`, `resume` or `remove` on a watch. Redirects to the watch, or after `remove`, which deletes its
+    alerts and keeps its runs, to the list of watches. Refusals are raised. Raises Missing for any other action."""
     user = signed_in_user(request)
     row = selectors.watch(user, watch_id)
     if what not in ("pause", "resume", "remove"):
