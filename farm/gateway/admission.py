@@ -68,7 +68,7 @@ class Admission:
     async def identify(self, scope: Scope, ask: Callable[..., Awaitable[Node | None]]) -> int:
         """Return the id of the node that sent the request, without a query where its secret is remembered.
 
-        Raises UnknownNodeError without a secret or for one of no node, and TooMany for an address that sends too many
+        Raises UnknownNodeError without a secret or with an unknown one, and TooMany for an address that sends too many
         such requests. The endpoint's own limit is not charged here.
         """
         secret = read_node_secret(scope)

@@ -25,8 +25,7 @@ export class Files {
   }
 
   /**
-   * Opens a release in a frame of its own, for a provider, or returns the one that is open. Throws Problem where that
-   * fails, and Away while the farm does not answer. Of more than MAX_SANDBOXES, the least recently used one is closed.
+   * Opens a release in a frame of its own, for a provider. Throws Problem where that fails.
    * @param {string} version @param {string} provider
    */
   runtime(version, provider) {

@@ -67,7 +67,7 @@ export class Node {
     }
   }
 
-  /** Gives the block back when the page was hidden or the owner paused the node; else lets the node work again. */
+  /** Gives the block back to the farm when the page was hidden, or the owner paused the node. */
   reconsider() {
     if (this.pause) this.now.abort();
     else if (this.now.signal.aborted) this.now = new AbortController();

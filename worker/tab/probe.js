@@ -23,11 +23,7 @@ const SESSION = { threads: 1, optimization: "all", spinning: true, memory_patter
  *   selfTest: {passed: boolean, sentence: string, runtime: string, max_abs: number | null, launches: number}}} Abilities
  */
 
-/**
- * Finds the tags and providers that a trace shows, and the self-test. Without a passed self-test there are none. Throws
- * Problem or Away where the release for the processor cannot be opened.
- * @param {import("./files.js").Files} files
- */
+/** Finds the tags and providers that a trace shows, and the self-test. @param {import("./files.js").Files} files */
 export async function probe(files) {
   const found = await tried(files, PROVIDER);
   const selfTest = { passed: found.shown > 0, sentence: found.sentence, runtime: RUNTIME, max_abs: found.gap, launches: 1 };

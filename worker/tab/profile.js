@@ -33,10 +33,7 @@ export function eventsOf(printed) {
   return events;
 }
 
-/**
- * Makes the contract's TraceReport without arm and round, with the MAX_NODES slowest operators. The first run warms up.
- * @param {Event[]} events
- */
+/** Makes the contract's TraceReport without arm and round. The first run warms up. @param {Event[]} events */
 export function summariseProfile(events) {
   const { runs, runUs, rows } = rowsOf(events, 1);
   const operators = rows.map(({ name, op_type: type, provider, time_us: time, calls }) => ({
@@ -45,11 +42,7 @@ export function summariseProfile(events) {
   return { runs, run_us: runs ? runUs : null, providers: sharesOf(rows), operators: operators.slice(0, MAX_NODES) };
 }
 
-/**
- * Makes the rows of the runs after the skipped ones, the slowest first. `runs` counts these runs, and `runUs` is their
- * median; it is 0 without runs.
- * @param {Event[]} events @param {number} skipped
- */
+/** Makes the rows of the runs after the skipped ones, the slowest first. @param {Event[]} events @param {number} skipped */
 export function rowsOf(events, skipped) {
   const byStart = (/** @type {Event} */ one, /** @type {Event} */ other) => one.ts - other.ts || other.dur - one.dur;
   const spans = events.filter(({ name }) => name === RUN).sort(byStart).slice(skipped);

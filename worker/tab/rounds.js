@@ -19,7 +19,7 @@ export function roundOrder(arms, number, seed) {
   return places.map((place) => names[place]);
 }
 
-/** Shuffles the array in place, and returns it. @template T @param {T[]} all @param {() => number} dice @returns {T[]} */
+/** @template T @param {T[]} all @param {() => number} dice @returns {T[]} */
 export function shuffled(all, dice) {
   for (let at = all.length - 1; at > 0; at--) {
     const other = Math.floor(dice() * (at + 1));

@@ -24,7 +24,7 @@ const phases = {};
 
 const PASSES = { check, trace, sample };
 
-/** Runs the pass of an order, and returns its findings with `phases`, or a `reason`; it never throws. @param {Order} order */
+/** @param {Order} order */
 export async function run(order) {
   // ONNX Runtime Web prints its profile to the console
   console.log = (...words) => printed.push(words.join(" "));

@@ -28,7 +28,6 @@ const BUDGETS = {
   precise: { ...LONG, window_s: 1, window_runs: 40, window_runs_slow: 10, at_least_s: 4, at_most_s: 60 },
 };
 
-/** Returns the budget of this name; `quick` for an unknown name. */
 export const budgetOf = (/** @type {string} */ name) => BUDGETS[name] ?? BUDGETS.quick;
 
 /**
@@ -58,8 +57,7 @@ export const groupOf = (runMs, resolutionMs) =>
   Math.max(1, Math.ceil((TICKS * resolutionMs) / Math.max(runMs, resolutionMs / 10)));
 
 /**
- * Times windows until there are enough and the last ones agree on p50 and mean, or `at_most_s` has passed. With a budget
- * of one window they need not agree. Each of the `nanoseconds` is the mean of `group` inferences.
+ * Times windows until the last ones agree on p50 and throughput, or `at_most_s` has passed.
  * @param {() => Promise<void>} call @param {Budget} how @param {number} group
  */
 export async function measure(call, how, group) {

@@ -112,13 +112,6 @@ def test_undecided_is_its_own_finding(verdict: str) -> None:
     assert (finding.check, finding.is_failure) == ("undecided", True)
 
 
-def test_copies_are_no_finding_where_the_base_was_not_traced() -> None:
-    document = _document(operators=_operators(op_type="Add", covers=[]), copies=2)
-    assert not _judged(document, fail_on=["placement"]).findings
-    document.cells[0].operators = _operators(op_type="Add", covers=[])
-    assert [finding.check for finding in _judged(document, fail_on=["placement"]).findings] == ["placement"]
-
-
 def test_parity_that_broke_and_a_fusion_that_is_gone_are_found() -> None:
     document = _document(parity=Parity(verdict="fail"), operators=_operators(op_type="Add", covers=[]))
     document.cells[0].operators = _operators(op_type="FusedAdd", covers=["b"])

@@ -1,7 +1,9 @@
 """Placement changes between two traces."""
 
+from farm.contract.document_cells import OperatorTime
 from farm.contract.reports import Operator
-from farm.rules.tracing.placement import PlacementChange, compare_placements
+from farm.rules.tracing.placement import PlacementChange, compare_cell_placements, compare_placements
+from tests.documents import make_cell
 
 CPU, OTHER = "CPUExecutionProvider", "OpenVINOExecutionProvider"
 
@@ -67,3 +69,11 @@ def test_a_node_that_moved_within_a_group_that_lost_others_is_no_move() -> None:
     old = [_operator("a", covers=("b",)), _operator("c", provider=OTHER, covers=("b",)), _operator("d", op_type="Norm")]
     new = [_operator("a", provider=OTHER, covers=("b",)), _operator("c", covers=("b",))]
     assert "moved" not in {change.kind for change in compare_placements(old, new)}
+
+
+def test_copies_are_no_change_where_one_side_was_not_traced() -> None:
+    operators = [OperatorTime(node="a", covers=[], op_type="Add", provider=CPU, time_us=1)]
+    untraced, traced = make_cell("c1"), make_cell("c2", operators=operators, copies=2)
+    assert compare_cell_placements(untraced, traced) == []
+    (change,) = compare_cell_placements(make_cell("c1", operators=operators), traced)
+    assert (change.kind, change.is_worse) == ("copies", True)

@@ -166,7 +166,7 @@ def test_nothing_was_found_where_every_point_was_judged() -> None:
     ]
     found = card(*rows)
     sentence = "Nothing slower or wrong found on 2 of 3 models (a change of 4.0 % would have been seen)"
-    assert (found.headline, found.because, found.nodes) == (sentence, "", ["bench-1"])
+    assert (found.headline, found.because, found.measured_nodes) == (sentence, "", ["bench-1"])
 
 
 def test_what_leads_is_the_gravest_with_what_takes_it_back() -> None:
