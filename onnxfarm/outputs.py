@@ -29,6 +29,8 @@ def write_text(text: str, path: Path) -> None:
 
 def write_bytes(content: bytes, path: Path) -> None:
     """Write a file, completely or not at all; `-` is a file here. Raises Usage if it cannot be written."""
+    if not path.name:
+        raise Usage(f"{path} is a folder: give the path of a file.")
     try:
         draft = path.with_name(f".{path.name}.part")
         draft.write_bytes(content)

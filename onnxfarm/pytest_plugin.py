@@ -43,14 +43,14 @@ class OnnxGate:
         """Run the gate on a model, and return the bench document as plain values; empty if nothing was measured.
 
         `options` are those of `onnxfarm gate`, with _ for -: `against="git:origin/main"`, `max_slowdown="5 %"`. They
-        override those of the marker `onnx_gate`; if several markers set an option, that of the outermost, such as the
-        module's, counts. The budget of --onnxfarm-budget overrides all. In an environment with CI set, --ci is added.
+        override those of the marker `onnx_gate`; if several markers set an option, that of the closest one to the test
+        counts. The budget of --onnxfarm-budget overrides all. In an environment with CI set, --ci is added.
         Adds the answer to the test's report, and the comparisons to its `user_properties`. Raises AssertionError if the
         gate fails, and RuntimeError with the reason for any other exit code except 0.
         """
-        mark_options = {
-            name: value for mark in self.request.node.iter_markers("onnx_gate") for name, value in mark.kwargs.items()
-        }
+        # pytest yields the closest marker first
+        marks = reversed(list(self.request.node.iter_markers("onnx_gate")))
+        mark_options = {name: value for mark in marks for name, value in mark.kwargs.items()}
         gate_options = {**mark_options, **options}
         if budget := self.request.config.getoption("--onnxfarm-budget"):
             gate_options["budget"] = budget

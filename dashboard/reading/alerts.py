@@ -42,7 +42,7 @@ def kinds_of(alert: "Alert") -> list[str]:
 def describe_cause(alert: "Alert") -> str:
     """Explain the leading change by an operator, with its times and doubts; empty where no trace shows a cause.
 
-    The form is `NAME: OLD → NEW µs, explains SHARE (DOUBTS)`.
+    It is stored with the leading symptom, usually as `NAME: OLD → NEW µs, explains SHARE (DOUBTS)`.
     """
     return "" if alert.leading_symptom is None else alert.leading_symptom.explanation
 
@@ -77,8 +77,8 @@ def make_lead(alert: "Alert") -> KeyResult:
 def write_headline(open_alerts: Sequence["Alert"], count: int) -> str:
     """Name the gravest of these open alerts, `encoder: 1.32.0 is 59 % slower than 1.29.0`, of equally grave ones that
     with the largest change, and say how many others there are. `count`: how many alerts are open in all, of which
-    `open_alerts` may be a part. Without `open_alerts` the headline says only `count`. An alert without symptoms among
-    them raises IndexError."""
+    `open_alerts` may be a part. A change without figures is named by its kind. Without `open_alerts` the headline says
+    only `count`, or `No open alert`. An alert without symptoms among them raises IndexError."""
     if not open_alerts:
         return numbers.counted(count, "open alert") if count else "No open alert"
     alert = min(open_alerts, key=lambda row: (rank(kinds_of(row)[0]), -make_lead(row).change.size))

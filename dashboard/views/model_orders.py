@@ -114,7 +114,7 @@ def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @form_page
 def change_chosen(request: HttpRequest) -> HttpResponseBase:
-    """Show the form for the models that were selected in the list, at most MAX_CHOSEN. A POST adds labels to each, or
+    """Show the form for the models that were selected in the list, the first MAX_CHOSEN. A POST adds labels to each, or
     with `what=delete` deletes each. A refusal of a model does not stop the others, and the list is shown with a message
     for each. Raises Missing for a model that the reader may not see; without models a POST shows the form again."""
     user = signed_in_user(request)
@@ -143,8 +143,8 @@ def _redirect_after_removal(model: "Model") -> HttpResponseBase:
 @csrf_exempt
 @action
 def add_evaluation(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Add labelled data to a version, of which only the first file is used, and redirect to the version. The data are
-    checked later.
+    """Add labelled data to a version, of which only the first file is used, and the field `recipe`; redirect to the
+    version, with a message where nothing was added. The data are checked later.
 
     As on the upload page, files are hashed while they arrive, so a refusal may come before the form was read. Therefore
     the CSRF token is checked in `_add`.

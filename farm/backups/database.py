@@ -84,8 +84,8 @@ def check_migrations_are_known(migrations: Iterable[tuple[str, str]]) -> None:
     named = set(migrations)
     if OUTDATED in named:
         raise BackupError(
-            "The backup was taken by onnxfarm of before 25 November 2026, whose tables this code does not make: "
-            "restore it with a checkout of before that day."
+            "The backup is from a version of onnxfarm before 25 November 2026, whose tables this version cannot make: "
+            "restore it with a checkout from before that date."
         )
     unknown = sorted(node for node in named if node not in loader.graph.nodes)
     if unknown:
@@ -96,8 +96,8 @@ def check_migrations_are_known(migrations: Iterable[tuple[str, str]]) -> None:
     beyond = sorted(set(loader.applied_migrations) - named)
     if beyond:
         raise BackupError(
-            f"The database has the migration {'.'.join(beyond[0])} already, which the backup has not: restore into a "
-            f"database without tables."
+            f"The database has the migration {'.'.join(beyond[0])} already, which the backup does not have: restore "
+            f"into a database without tables."
         )
 
 

@@ -21,7 +21,7 @@ from django.http import HttpResponse, HttpResponseBadRequest
 from django.urls import set_script_prefix
 
 from farm.base.asgi import Scope
-from farm.gateway.priority_queue import Priority, PriorityQueue
+from farm.gateway.priority_queue import Priority, PriorityThread
 
 # how long a thread keeps its database connection, which costs more to open than a request takes
 CONNECTION_AGE_S = 60
@@ -96,7 +96,7 @@ class CallHandler:
 
     def __init__(self, django: ThreadHandler) -> None:
         self._django = django
-        self._queue: PriorityQueue[Answer] = PriorityQueue("gateway-calls", _make_ready)
+        self._queue: PriorityThread[Answer] = PriorityThread("gateway-calls", _make_ready)
 
     async def answer(self, scope: Scope, body: bytes, priority: Priority) -> Answer:
         """Queue a request and wait for Django's answer, which is made once its turn has come."""

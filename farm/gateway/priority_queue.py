@@ -27,10 +27,10 @@ class Priority(IntEnum):
     STOP = 4
 
 
-class PriorityQueue(Generic[T]):
+class PriorityThread(Generic[T]):
     """The thread and the calls that wait for it. `prepare` is called in the thread before any of them.
 
-    `stop` ends the thread once the calls that wait have run.
+    `stop` ends the thread once the calls that wait have run, and does not wait for it; a later call never runs.
     """
 
     def __init__(self, name: str, prepare: Callable[[], None]) -> None:
@@ -56,10 +56,10 @@ class PriorityQueue(Generic[T]):
             if call is None:
                 return
             if answer.set_running_or_notify_cancel():
-                _set_result(answer, call)
+                _run_call(answer, call)
 
 
-def _set_result(answer: Future[T], call: Callable[[], T]) -> None:
+def _run_call(answer: Future[T], call: Callable[[], T]) -> None:
     try:
         value = call()
     except BaseException as problem:  # the future carries it to the caller, as a library's executor does

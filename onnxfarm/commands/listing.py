@@ -36,4 +36,5 @@ def show_rows(
 
 
 def format_minute(moment: datetime) -> str:
+    """Format as `2026-11-27 23:57` in the moment's own zone, without converting it."""
     return f"{moment:%Y-%m-%d %H:%M}"

@@ -261,9 +261,9 @@ def _head(**changes: object) -> bytes:
         (
             {"migrations": [["accounts", "0001_tables"]]},
             "",
-            "which the backup has not: restore into a database without",
+            "which the backup does not have",
         ),
-        ({"migrations": [["accounts", "0001_initial"]]}, "", "of before 25 November 2026"),
+        ({"migrations": [["accounts", "0001_initial"]]}, "", "before 25 November 2026"),
         ({"migrations": "all"}, "", "it names no migrations"),
         ({}, "another", "ONNXFARM_SECRET_KEY names another key than the backup's"),
     ],

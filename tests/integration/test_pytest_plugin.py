@@ -61,6 +61,13 @@ def test_what_cannot_be_measured_is_no_assertion(folder: Path) -> None:
     assert "RuntimeError: onnxfarm: --max-slowdown is 'much'" in done.stdout
 
 
+def test_the_closest_marker_overrides_that_of_the_module(folder: Path) -> None:
+    of_module = 'import pytest\npytestmark = pytest.mark.onnx_gate(against="base.onnx", max_slowdown="much")\n'
+    of_test = '@pytest.mark.onnx_gate(max_slowdown="5 %")\n'
+    done = pytest_in(folder, f"{of_module}{of_test}def test_encoder(onnx_gate):\n    onnx_gate('encoder.onnx')\n")
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize(("does", "code"), [("raise AssertionError", 70), ("os._exit(1)", 70), ("os.abort()", 134)])
 def test_a_gate_that_fails_itself_is_no_assertion_of_the_model(folder: Path, does: str, code: int) -> None:
     (folder / "broken").mkdir()

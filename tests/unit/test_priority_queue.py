@@ -6,17 +6,17 @@ from concurrent.futures import Future
 
 import pytest
 
-from farm.gateway.priority_queue import Priority, PriorityQueue
+from farm.gateway.priority_queue import Priority, PriorityThread
 
 SOON_S = 10.0
 
 
 class Held:
-    """PriorityQueue whose thread is busy until it is let go, so that calls wait."""
+    """PriorityThread whose thread is busy until it is let go, so that calls wait."""
 
     def __init__(self) -> None:
         self.prepared_in: list[str] = []
-        self.queue: PriorityQueue[str] = PriorityQueue(
+        self.queue: PriorityThread[str] = PriorityThread(
             "turns-test", lambda: self.prepared_in.append(threading.current_thread().name)
         )
         self._go = threading.Event()

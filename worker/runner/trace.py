@@ -27,6 +27,7 @@ _EXTERNAL_KEYS = {
 def run_trace(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Profile 10 to `trace_runs` runs, and return executed nodes with median self times, and the names of the files.
 
+    The providers that were requested and are active are among the fields. Warm-up runs come first and do not count.
     After 10 runs, no run begins once `trace_s` seconds have passed. Raises Refusal where the cell does not load or run.
     """
     arrays = load_arrays(order.inputs)
@@ -45,7 +46,10 @@ def run_trace(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
 
 
 def summarise_profile(summary: profile.Summary) -> dict[str, object]:
-    """Turn a summary into the fields of an answer: runs, their time, and rows of executed nodes."""
+    """Turn a summary into the fields of an answer.
+
+    These are `runs`, `run_us` of a run, whether the profile overflowed, and `executed`, the rows of nodes.
+    """
     return {
         "runs": summary.runs,
         "run_us": summary.run_us,
@@ -57,8 +61,9 @@ def summarise_profile(summary: profile.Summary) -> dict[str, object]:
 def describe_for_mapping(engine: Engine, path: str, saved: str | None) -> dict[str, object]:
     """Make the fields of an answer that mapping to the model's own nodes needs.
 
-    `assigned` are each provider's nodes; `raw` and `optimized` the file names of the profile (`path`) and of the
-    optimised model (`saved`, which may be None).
+    `assigned` lists an entry for each compiled subgraph, with its provider and its nodes as `[name, op_type]`, at most
+    MAX_ASSIGNED in all; before ONNX Runtime 1.24 it is empty. `raw` and `optimized` the file names of the profile
+    (`path`) and of the optimised model (`saved`, which may be None).
     """
     return {
         "assigned": _list_assignments(engine),

@@ -90,12 +90,13 @@ def snooze(*, alert: Alert, by: User, until: datetime | None = None, release: st
     _check_can_write(alert, by)
     if alert.state not in OPEN_ALERTS:
         raise Conflict(f"Alert {alert.pk} is {alert.state}: it cannot be snoozed.", code="closed")
+    release = release.strip()
     if (until is None) == (not release):
         raise Invalid("Give either a date or a release to snooze until, not both.", code="snooze")
     if until is not None and until <= timezone.now():
         raise Invalid(f"{until:%Y-%m-%d %H:%M} is in the past: give a later time.", code="snooze")
     # the release may not exist yet, so it is checked only where it does not begin with a digit
-    release = release.strip().removeprefix(f"{alert.distribution}==")
+    release = release.removeprefix(f"{alert.distribution}==")
     if release and not release[0].isdigit():
         release = check_release(alert.distribution, release)
     if release and release_order(release) <= release_order(alert.bad):

@@ -15,8 +15,9 @@ REPLACED = ("node", "cell_class", "rounds", "estimate", "verdict", "log_ratios",
 
 
 def store_null_estimates(*, node: Node, estimates: Sequence[NullEstimate]) -> None:
-    """Store the estimates of a block's A/A pairs, and update the sums of the newest HISTORY pairs on the node's row.
+    """Store the estimates of a block's A/A pairs, and summarise the newest HISTORY pairs on the node's row.
 
+    The summary has counts, the deviation and margins. Older pairs stay stored, and `node` itself is not refreshed.
     If a pair is stored already, because its block was continued, its estimate is replaced. An empty list changes
     nothing.
     """

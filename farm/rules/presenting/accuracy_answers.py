@@ -16,9 +16,9 @@ from farm.rules.wording.numbers import counted, listed
 def answer_accuracy(cells: Sequence[Cell], comparisons: Sequence[Comparison] = ()) -> Answer | None:
     """Say which precisions keep accuracy and which lose it; where none loses it, also which is slower by most.
 
-    Each precision is judged by its worst cell. Where they are too many for a headline, they are only counted. Where no
-    cell has a difference to a baseline, the accuracy of the first precision is given. Return None where no cell was
-    judged on labelled data.
+    Of `comparisons` only those of precisions count, and twins do not. Each precision is judged by its worst cell. Where
+    they are too many for a headline, they are only counted. Where no cell has a difference to a baseline, the accuracy
+    of the first precision is given. Return None where no cell was judged on labelled data.
     """
     judged = [
         (cell, cell.accuracy)

@@ -56,7 +56,8 @@ def describe_cause(comparison: Comparison) -> str:
     """Say in a sentence what a change of the latency comes from; empty where nothing is known.
 
     The sentence names the operator type that explains most of it, if that is at least NAMED_SHARE; else choosing a
-    token; else, where no shares are known, the type that changed most by its own pairs.
+    token; else, where no shares are known, the type that changed most by its own pairs. The verdict is not looked at
+    for shares: ask only about a decided change.
     """
     largest = find_largest_share(comparison.operators)
     if largest is not None and largest.share is not None and largest.share >= NAMED_SHARE:

@@ -51,7 +51,8 @@ def parse_runtime(text: str, *, allowed: Collection[str] = ()) -> Runtime:
     if distribution is not None and (sentence := _explain_unknown(distribution, allowed)) is not None:
         raise RuntimeProblem(sentence)
     core = parse_version(pair[2]) if pair is not None else ""
-    if distribution is None or version is None or core is None or (core and "+" in core + version):
+    # an ONNX Runtime is named only once
+    if distribution is None or version is None or core is None or (core and ("+" in core or "+" in version)):
         raise RuntimeProblem(unclear_sentence(text))
     version, local = plugins.split_pair(version)
     if (sentence := frameworks.local_problem(Runtime(distribution=distribution, version=version))) is not None:
@@ -95,9 +96,10 @@ def _explain_unfit(runtime: Runtime, allowed: Collection[str]) -> str | None:
     range_ = allowed_range(runtime.distribution, allowed, version=version)
     if range_ is None or range_.contains(core, prereleases=True):
         return None
+    newest = newest_release_in(range_)
+    alternative = f"write `{package}+onnxruntime=={newest}`, or " if newest else ""
     return (
-        f"{package} takes ONNX Runtime {range_} here, and {core} is not in it: write "
-        f"`{package}+onnxruntime=={newest_release_in(range_)}`, or have another range allowed."
+        f"{package} takes ONNX Runtime {range_} here, and {core} is not in it: {alternative}have another range allowed."
     )
 
 
@@ -129,7 +131,7 @@ def build_of(distribution: str) -> Build:
 
 
 def parse_version(text: str) -> str | None:
-    """Return a version in its normal form, or None where the text is no version that a runtime may have."""
+    """Return a version in its normal form, a local part kept; None for an epoch, a leading `v` or a long text."""
     try:
         version = str(Version(text)) if _VERSION.fullmatch(text) else ""
     except InvalidVersion:

@@ -34,16 +34,16 @@ def group(own: Sequence[Engine]) -> Group[Engine]:
     package, by the CPU's table. Nothing is loaded yet.
     """
 
-    def checked(entry: Engine, taken: Sequence[Engine]) -> Engine:
+    def check_entry(entry: Engine, taken: Sequence[Engine]) -> Engine:
         raise_first_problem(_find_malformed(entry, beside=[*own, *taken]))
         return entry
 
-    return Group(GROUP, Engine, "engine", checked)
+    return Group(GROUP, Engine, "engine", check_entry)
 
 
 def engine_of(runtime: Runtime) -> Engine:
     """Return the engine of a runtime; it is ONNX Runtime for every package that no other engine has."""
-    return _OF.get(runtime.distribution, ONNXRUNTIME)
+    return _ENGINE_BY_DISTRIBUTION.get(runtime.distribution, ONNXRUNTIME)
 
 
 def _find_malformed(entry: Engine, *, beside: Sequence[Engine]) -> Iterator[str]:
@@ -67,4 +67,4 @@ def _find_malformed(entry: Engine, *, beside: Sequence[Engine]) -> Iterator[str]
 
 
 OUTSIDE = group(OWN).load_installed()
-_OF = {entry.distribution: entry for entry in (*OWN, *OUTSIDE.entries)}
+_ENGINE_BY_DISTRIBUTION = {entry.distribution: entry for entry in (*OWN, *OUTSIDE.entries)}

@@ -80,8 +80,9 @@ def _find_or_order(trace: Trace) -> TraceReading:
         overdue = waiting.filter(asked_at__lt=timezone.now() - ASKED_AGAIN_AFTER)
         if overdue.filter(tries__gte=MAX_TRIES).update(state=ReadingState.FAILED, problem=LOST):
             reading.refresh_from_db()
-        elif is_new or overdue.exists():
-            (waiting if is_new else overdue).update(asked_at=timezone.now(), tries=F("tries") + 1)
+            return reading
+        due = waiting if is_new else overdue
+        if due.update(asked_at=timezone.now(), tries=F("tries") + 1):
             send_hint_on_commit(READ_TRACE, reading.pk)
     return reading
 

@@ -10,7 +10,9 @@ from farm.workshop.samples import builders
 def main() -> int:
     """Write the sample models and their data, print the paths, and return the exit code."""
     parser = argparse.ArgumentParser("python -m farm.workshop.samples", description="Write the sample models.")
-    parser.add_argument("folder", metavar="OUT_DIR", type=Path, help="where; it is made where it is missing")
+    parser.add_argument(
+        "folder", metavar="OUT_DIR", type=Path, help="the folder to write to; it is created if it does not exist"
+    )
     for path in builders.write_all(parser.parse_args().folder):
         print(path)
     return 0

@@ -76,6 +76,7 @@ def test_every_order_is_an_arrow_with_a_line_in_the_log(client: Client, alert: A
     assert (page["is_snoozed"], page["snoozed_until"]) == (True, LATER)
     assert [one["id"] for one in client.get(ALERTS, {"list": "snoozed"}).json()] == [alert.pk]
     assert post(client, alert, "snooze", release="1.32.0").json()["snoozed_for"] == "1.32.0"
+    assert post(client, alert, "snooze", release="  ").status_code == 400
     assert post(client, alert, "invalid", reason="another machine").json()["state"] == "invalid"
     assert post(client, alert, "reopen", note="no").json()["state"] == "open"
     assert post(client, alert, "assign", assignee="owner").json()["state"] == "acknowledged"

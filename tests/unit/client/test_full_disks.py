@@ -10,7 +10,8 @@ from rich.console import Console
 
 from onnxfarm.disk_space import check_free_space
 from onnxfarm.here import progress
-from onnxfarm.problems import Infrastructure
+from onnxfarm.outputs import write_bytes
+from onnxfarm.problems import Infrastructure, Usage
 from worker.agent.installation import installer
 
 
@@ -35,6 +36,12 @@ def test_another_error_of_a_disk_stays_what_it_is(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as problem, check_free_space(tmp_path, way_out="Go."):
         (tmp_path / "nothing").read_bytes()
     assert problem.value.errno == errno.ENOENT
+
+
+@pytest.mark.parametrize("path", [".", "/"])
+def test_a_folder_is_no_file_to_write_to(path: str) -> None:
+    with pytest.raises(Usage, match="is a folder: give the path of a file"):
+        write_bytes(b"{}", Path(path))
 
 
 def test_an_environment_without_room_is_no_failure_of_the_index(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def taken(monkeypatch: pytest.MonkeyPatch, entry: object) -> Any:
 
 @pytest.fixture
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(engines._OF, ACME.distribution, ACME)
+    monkeypatch.setitem(engines._ENGINE_BY_DISTRIBUTION, ACME.distribution, ACME)
 
 
 def test_an_entry_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ def check_is_not_outdated(alias: str) -> None:
     """Raise CommandError if the database was made by migrations that this code no longer has."""
     if OUTDATED in MigrationRecorder(connections[alias]).applied_migrations():
         raise CommandError(
-            "This database was made by onnxfarm of before 25 November 2026, and this code cannot migrate it; nothing "
+            "This database was made by onnxfarm before 25 November 2026, and this code cannot migrate it; nothing "
             "was changed. Go on with a checkout of before that day, or begin with an empty database: another "
             "ONNXFARM_HOME, or one without tables in ONNXFARM_DATABASE_URL."
         )
