@@ -28,7 +28,8 @@ def list_sets(folder: Path) -> list[list[Path]]:
 def list_upload_files(path: Path) -> list[tuple[str, Path]]:
     """List the files to upload for a path, as pairs of the name on the farm and the path.
 
-    A file keeps its name. A folder of test data gives several files, whose sets are numbered anew from 0. Raises Usage.
+    A file keeps its name. Whether it exists is not checked. A folder of test data gives files
+    `test_data_set_N-input_M.pb`, whose sets are numbered anew from 0; as in `list_sets`, a bad folder raises Usage.
     """
     if not path.is_dir():
         return [(path.name, path)]

@@ -33,8 +33,8 @@ class Pair:
 def list_pairs(cells: Sequence[MeasuredCell]) -> dict[str, list[Pair]]:
     """List pairs of cells that differ in one setting, by heading: at most MAX_PAIRS under each, the newest first. The
     first heading, `Recent runs`, has one pair of each run, which is not repeated below another heading; the others are
-    the values of KINDS. Of pairs with equal names only the newest is kept. Headings without pairs are left out.
-    `cells`: the cells of the newest run must come first."""
+    the values of KINDS. Below KINDS, of pairs with equal name and place only the newest is kept. Headings without pairs
+    are left out. `cells`: the cells of the newest run must come first."""
     recent = []
     for of_run in group_by(cells, lambda cell: cell.run_id).values():
         # a run suggests only its first pair, that with the most interesting difference

@@ -77,8 +77,8 @@ def _list_points(watch: "Watch", metric: str) -> "Iterable[PointRow]":
 def draw_watch(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = "") -> tuple[Figure, str]:
     """Draw the chart of a watch's series with its table, and return it with its axis, `time` or `release`. The axis is
     the one in `by`, else time where the longest line has at least MIN_OVER_TIME values. `chosen`: the key of the series
-    that is highlighted; `metric`: the name of a metric, empty for latency; an unknown name raises KeyError. Charts of
-    at least MIN_CACHED values are cached."""
+    that is highlighted, and to which the table is limited; `metric`: the name of a metric, empty for latency; an
+    unknown name raises KeyError. Charts of at least MIN_CACHED values are cached."""
     alerts = list(pages.alerts_of_watch(watch))
     count, newest = pages.count_points(watch)
 

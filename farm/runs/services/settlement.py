@@ -42,8 +42,9 @@ RETRY_AFTER_S = 60.0
 def settle(*, block_id: int, attempt: int) -> bool:
     """Settle a reported block: judge its reports, replace its documents and comparisons, and mark it done.
 
-    The run is finished if this was its last open block. Several processes may try at once; one of them succeeds.
-    Return False if the block is not reported under this attempt.
+    The run is finished if this was its last open block. Several processes may try at once; one of them succeeds. Open
+    questions of a continued block are failed, and a run that was finished too early is reopened first. Return False if
+    the block is not reported under this attempt.
     """
     reported = Block.objects.filter(pk=block_id, attempt=attempt, state=BlockState.REPORTED)
     block = reported.select_related("node", "run__version__model", "run__version__artifact__inputs").first()

@@ -35,7 +35,8 @@ def find_upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: Shap
     """Find the exclusive upper bound of each input that holds indices or a size. Other inputs are left out.
 
     A bound is a number, or the name of the dynamic dimension whose size it is, or COUNT or SIDE for an input that is
-    itself a size. `shapes` are those of the main graph's tensors.
+    itself a size. Nodes of subgraphs are read, those of the model's functions are not. `shapes` are those of the main
+    graph's tensors.
     """
     graphs = traversal.iterate_graphs(model)
     stored = {tensor.name: list(tensor.dims) for graph in graphs for tensor in graph.initializer}

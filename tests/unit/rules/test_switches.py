@@ -175,6 +175,8 @@ def test_trials_on_other_axes_are_read_by_what_differs() -> None:
     found = switches.read_trials(document, candidates, old=ort(OLD), new=ort(NEW))
     assert [one.candidate for one in found] == candidates
     assert [round(one.undone, 2) for one in found] == [0.47, 1.0, 0.0]
+    # comparisons of cells that are no candidates are passed over
+    assert switches.read_trials(document, [], old=ort(OLD), new=ort(NEW)) == []
 
 
 @pytest.mark.parametrize(
