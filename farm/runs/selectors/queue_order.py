@@ -1,8 +1,8 @@
 """Decides which queued block has priority on a node.
 
-Runs that a person asked for come before the farm's own, unless the node's team says otherwise; among equals, the
-run that was created or resumed first comes first. Nodes that share a machine measure one at a time, in the same order. With `people_first` False only
-the age of the runs counts.
+Runs that a person asked for come before the farm's own, unless the node's team says otherwise; among equals, the run
+that was created or resumed first comes first. Nodes that share a machine measure one at a time, in the same order. With
+`people_first` False only the age of the runs counts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
