@@ -69,7 +69,8 @@ def pages_of(seeded: dict[str, Any]) -> list[Page]:
     same = [f"/compare/?cells={one}:c1&cells={one}:c2&cells={one}:c3" for one in numbers]
     cells = f"{seeded['large_run']}:c{{}}"
     in_large = [f"/compare/?cells={cells.format(one)}&cells={cells.format(one + 1)}" for one in (1, 11, 21)]
-    variants = Variant.objects.order_by("pk").values_list("pk", flat=True)[:10]
+    # an upload as it is has no page of its own
+    variants = [row.pk for row in Variant.objects.order_by("pk")[:20] if not row.recipe.is_identity][:10]
     return [
         Page("home", ["/"], LIST_MS),
         Page("models", ["/models/", "/models/?page=9", "/models/?q=encoder"], LIST_MS),
