@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 
 from dashboard.reading.leads import find_shared_settings, list_settings, make_change_entry, make_interval_entry
-from farm.rules.findings.kinds import kind_of, rank
+from farm.rules.findings.kinds import KINDS, kind_of, rank
 from farm.rules.presenting.key_results import KeyResult
 from farm.rules.presenting.tables import Button, Column, Entry, Number, Prose, Table, as_time, verdict_entry
 from farm.rules.wording import numbers
@@ -75,18 +75,30 @@ def make_lead(alert: "Alert") -> KeyResult:
 
 
 def write_headline(open_alerts: Sequence["Alert"], count: int) -> str:
-    """Name the gravest of these open alerts, `encoder: 1.32.0 is 59 % slower than 1.29.0`, of equally grave ones that
-    with the largest change, and say how many others there are. `count`: how many alerts are open in all, of which
-    `open_alerts` may be a part. A change without figures is named by its kind. Without `open_alerts` the headline says
-    only `count`, or `No open alert`. An alert without symptoms among them raises IndexError."""
+    """Name the gravest of these open alerts, of equally grave ones that with the largest change, and say how many
+    others there are. `count`: how many alerts are open in all, of which `open_alerts` may be a part. Without
+    `open_alerts` the headline says only `count`, or `No open alert`."""
     if not open_alerts:
         return numbers.counted(count, "open alert") if count else "No open alert"
-    alert = min(open_alerts, key=lambda row: (rank(kinds_of(row)[0]), -make_lead(row).change.size))
+    alert = min(
+        open_alerts, key=lambda row: (min(map(rank, kinds_of(row)), default=len(KINDS)), -make_lead(row).change.size)
+    )
     change = make_lead(alert).change.text
-    kind = kind_of(kinds_of(alert)[0]).title.word
-    found = f"{alert.bad} is {change} than {alert.good}" if change else f"{kind} with {alert.bad}"
     others = f", {numbers.counted(count - 1, 'more open alert')}" if count > 1 else ""
-    return f"{alert.model.name}: {found}{others}"
+    return f"{write_change(alert, change) if change else _name_kind(alert)}{others}"
+
+
+def write_change(alert: "Alert", change: str) -> str:
+    """Write a change in the words of headlines: `encoder: 1.32.0 is 59 % slower than 1.29.0`."""
+    return f"{alert.model.name}: {alert.bad} is {change} than {alert.good}"
+
+
+def _name_kind(alert: "Alert") -> str:
+    """Name the gravest kind and the release: `encoder: wrong with 1.32.0`. Only an alert that says what could not be
+    measured has no symptom; it is open once it is reopened."""
+    kinds = kinds_of(alert)
+    word = kind_of(kinds[0]).title.word if kinds else "could not be measured"
+    return f"{alert.model.name}: {word} with {alert.bad}"
 
 
 def describe_counts(counts: Mapping[str, int]) -> str:

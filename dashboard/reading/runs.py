@@ -10,6 +10,7 @@ from django.urls import reverse
 from dashboard.reading import leads
 from dashboard.reading.leads import NO_LEAD, read_lead
 from farm.contract.reasons import CellStatus
+from farm.rules.presenting.key_results import KeyResult
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_count, as_time, verdict_entry
 
 if TYPE_CHECKING:
@@ -67,13 +68,20 @@ ORDERS = {
 }
 
 
-def make_table(runs: Iterable["Run"], states: Mapping[int, str], *, is_ordered: bool = False, box: str = "") -> Table:
-    """Make the table of runs, in the order given. `states`: the state of each run, by its number; `is_ordered`:
-    headings link to the list sorted by the server; `box`: the name of the checkboxes that select rows, none where it is
-    empty. Settings that all rows share stand once, above the table. The columns with the reason of a run and its
-    submitter appear only where rows differ in them."""
+def make_table(
+    runs: Iterable["Run"],
+    states: Mapping[int, str],
+    confirmed: Mapping[int, KeyResult],
+    *,
+    is_ordered: bool = False,
+    box: str = "",
+) -> Table:
+    """Make the table of runs, in the order given. `states`: the state of each run, by its number; `confirmed`: what
+    load_confirmed_leads returns for them; `is_ordered`: headings link to the list sorted by the server; `box`: the name
+    of the checkboxes that select rows, none where it is empty. Settings that all rows share stand once, above the
+    table. The columns with the reason of a run and its submitter appear only where rows differ in them."""
     rows = list(runs)
-    shared, confirmed = leads.find_shared_settings(map(read_lead, rows)), leads.load_confirmed_leads(rows)
+    shared = leads.find_shared_settings(map(read_lead, rows))
     columns = (
         *NAMES,
         Column["Run"]("State", lambda run: verdict_entry(states[run.pk]), order="state"),

@@ -151,7 +151,7 @@ def make_opening(alert: "Alert") -> Opening:
 def _describe_change(alert: "Alert") -> str:
     """Write `encoder: 1.32.0 is 59 % slower than 1.29.0`; empty for changes of anything but latency or throughput."""
     line = _make_line(alert.leading_symptom) if alert.leading_symptom is not None else None
-    return f"{alert.model.name}: {alert.bad} is {line.change.text} than {alert.good}" if line else ""
+    return alerts.write_change(alert, line.change.text) if line else ""
 
 
 def _list_notes(alert: "Alert") -> list[str]:

@@ -155,6 +155,9 @@ FIELD_OF_CODE = {
 }
 
 
+COMPARED_BY = "each by the release or version that its last finished run compared"
+
+
 @page
 def models(request: HttpRequest) -> HttpResponse:
     """Show a page of the models of the reader's teams, by name unless `sort` says otherwise. A search is for a part of
@@ -177,7 +180,9 @@ def models(request: HttpRequest) -> HttpResponse:
     worst = news.write_worst(
         (line.model.name, leads.prefer_confirmed(line.lead, line.confirmed)) for line in shown_lines
     )
-    return render(request, "dashboard/models.html", {"list": listing, "worst": worst})
+    return render(
+        request, "dashboard/models.html", {"list": listing, "worst": worst, "more": COMPARED_BY if worst else ""}
+    )
 
 
 def make_lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list[Line]:
@@ -225,7 +230,7 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
         "evaluation": labelled,
         "may_write": can_write(signed_in_user(request), team=row.team),
         "runs": listed,
-        "run_table": runs.make_table(listed, shown_states(listed)),
+        "run_table": runs.make_table(listed, shown_states(listed), leads.load_confirmed_leads(listed)),
         "farm_made": every.filter(reason__in=FOLLOW_UPS).count(),
         "variants": _make_variants_table(chosen),
         "duplicates": selectors.versions_with_same_bundle(chosen, user=signed_in_user(request)) if chosen else [],

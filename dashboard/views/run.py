@@ -17,7 +17,7 @@ from dashboard.figures.figure import Address
 from dashboard.reading import cells, comparisons, copies, facts, file_rows, news
 from dashboard.reading import runs as reading
 from dashboard.reading.heatmap import HeatMap
-from dashboard.reading.leads import read_lead
+from dashboard.reading.leads import NO_LEAD, load_confirmed_leads, prefer_confirmed, read_lead
 from dashboard.reading.runs import person_name
 from dashboard.views import charts, lists
 from dashboard.views import run_pieces as pieces
@@ -319,8 +319,9 @@ def runs(request: HttpRequest) -> HttpResponse:
         states = shown_states(listed)
         return lists.render_file(request, "runs", listed, lambda row: file_rows.run_row(row, states[row.pk]))
     shown = make_page(request, rows)
+    confirmed = load_confirmed_leads(shown)
     listing = Listing(
-        reading.make_table(shown, shown_states(shown), is_ordered=True, box="runs"),
+        reading.make_table(shown, shown_states(shown), confirmed, is_ordered=True, box="runs"),
         shown,
         filters,
         wanted,
@@ -328,8 +329,11 @@ def runs(request: HttpRequest) -> HttpResponse:
         together=[Together("Compare", reverse("dashboard:compare"), key="c")],
     )
     in_progress = 0 if listing.is_narrowed else pages.open_run_counts(user)[0]
-    worst = news.write_worst((row.version.model.name, read_lead(row)) for row in shown)
-    return render(request, "dashboard/runs.html", {"list": listing, "in_progress": in_progress, "worst": worst})
+    worst = news.write_worst(
+        (row.version.model.name, prefer_confirmed(read_lead(row), confirmed.get(row.pk, NO_LEAD))) for row in shown
+    )
+    more = f"{in_progress} in progress" if in_progress else ""
+    return render(request, "dashboard/runs.html", {"list": listing, "worst": worst, "more": more})
 
 
 def filter_runs(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> QuerySet["Run"]:

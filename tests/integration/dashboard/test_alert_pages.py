@@ -130,6 +130,9 @@ def test_what_the_farm_could_not_measure_is_never_among_the_open_ones(
     page = assert_is_page(signed_in.get(f"/alerts/{broken.pk}/"))
     assert "could not measure" in page
     assert "the reason is given above" in page
+    signed_in.post(f"/alerts/{broken.pk}/reopen/")
+    for address in ("/alerts/", "/"):
+        assert "encoder: could not be measured with 1.30.0" in assert_is_page(signed_in.get(address))
 
 
 def test_each_list_holds_its_own(signed_in: Client, watch: Watch, version: Version) -> None:
