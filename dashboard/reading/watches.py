@@ -32,6 +32,8 @@ SHORT = {
     "unconfirmed": "{model}: a fresh block did not confirm the change with {new}",
     "infra": "{model} could not be judged with {new}",
 }
+# the farm looks at what is due once a minute, and later on a busy machine
+GRACE = timedelta(minutes=5)
 UNDER_WAY = {"confirming": "Confirming", "measuring": "Measuring", "queued": "Queued:", "waiting": "Queued:"}
 # the result of the second measurement in words, by the outcome of the round
 CONFIRMATIONS = {"alert": "confirmed", "unconfirmed": "not confirmed"}
@@ -160,11 +162,15 @@ def describe_next_start(watch: "Watch", queries: IndexQueries) -> str:
         return "paused"
     parts = [_describe_next_query(watch, queries)] if watch.on_release else []
     if watch.schedule and watch.next_at is not None:
-        verb = "measures at" if watch.next_at > timezone.now() else "overdue since"
+        verb = "overdue since" if _is_overdue(watch.next_at) else "measures at"
         parts.append(f"{verb} {watch.next_at:%Y-%m-%d %H:%M} UTC")
     if (watch.on_version or watch.compares_versions) and not parts:
         parts.append("at the next upload of a version")
     return "; ".join(parts) or "on request"
+
+
+def _is_overdue(due_at: datetime) -> bool:
+    return due_at + GRACE < timezone.now()
 
 
 def _describe_next_query(watch: "Watch", queries: IndexQueries) -> str:
@@ -175,10 +181,9 @@ def _describe_next_query(watch: "Watch", queries: IndexQueries) -> str:
     if looked_at is None:
         return "queries the package index within a minute"
     due_at = looked_at + timedelta(seconds=every)
-    verb = (
-        "queries the package index at" if due_at > timezone.now() else "overdue: the package index was to be asked at"
-    )
-    due = f"{verb} {due_at:%H:%M} UTC"
+    due = f"queries the package index at {due_at:%H:%M} UTC"
+    if _is_overdue(due_at):
+        due = f"overdue: the package index was last queried at {looked_at:%Y-%m-%d %H:%M} UTC"
     return f"{due}; the last time it failed: {problem}" if problem else due
 
 

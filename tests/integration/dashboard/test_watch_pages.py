@@ -58,6 +58,20 @@ def test_a_watch_is_told_in_one_sentence_with_its_next_look(signed_in: Client, w
     assert "not measured yet" in words
 
 
+def test_a_watch_that_nobody_looked_after_is_overdue(signed_in: Client, watch: Watch, settings: Settings) -> None:
+    settings.INDEX_POLL_S = 900
+    now = timezone.now()
+    # a minute late is not overdue
+    look = IndexLook.objects.create(distribution="onnxruntime", looked_at=now - timedelta(minutes=16))
+    Watch.objects.filter(pk=watch.pk).update(schedule="daily", next_at=now - timedelta(minutes=1))
+    words = words_of(signed_in.get("/watches/"))
+    assert "Next: queries the package index at" in words
+    assert "measures at" in words
+    IndexLook.objects.filter(pk=look.pk).update(looked_at=now - timedelta(hours=1))
+    Watch.objects.filter(pk=watch.pk).update(next_at=now - timedelta(hours=1))
+    assert words_of(signed_in.get("/watches/")).count("overdue") == 2
+
+
 @pytest.mark.parametrize(
     ("outcome", "sentence", "shown"),
     [
