@@ -21,12 +21,14 @@ RunAddress = Callable[[int, str], str]
 
 @dataclass(frozen=True)
 class Bar:
-    """A compared cell. `href`: its page; `change`: its change against the base, in words, which labels the bar."""
+    """A compared cell. `href`: its page; `change`: its change against the base, in words, which labels the bar;
+    `tone`: the tone of the verdict on the drawn metric, empty for the base and where there is none."""
 
     name: str
     cell: Cell
     href: str
     change: str = ""
+    tone: str = ""
 
 
 def drawable_metrics(cells: Sequence[Cell]) -> list[Metric]:
@@ -35,7 +37,8 @@ def drawable_metrics(cells: Sequence[Cell]) -> list[Metric]:
 
 
 def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
-    """Draw the cells as bars from zero, the base first, and a dotted line at the first that has a figure. Cells without
+    """Draw the cells as bars from zero, the base first, and a dotted line at the first that has a figure. Bars
+    have the colour of their verdict; the base and a bar without a change are grey. Cells without
     a figure have no bar; the summary names at most three of them and counts the others; without any figure the chart is
     empty and says so."""
     columns = (
@@ -49,7 +52,6 @@ def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
         return empty_figure(NAME, f"None of these cells has a figure for {metric.title}.", table)
     values = [axis_value(metric, bar.cell) or 0.0 for bar in drawn]
     ends = [metric.interval_of(bar.cell) or (value, value) for bar, value in zip(drawn, values, strict=True)]
-    colour_of = colours.choose_cell_colour(bar.cell for bar in drawn)
     return Figure(
         name=NAME,
         title=write_finding(metric, drawn, values),
@@ -58,7 +60,7 @@ def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
             traces.make_bars(
                 values,
                 range(len(drawn)),
-                marker={"color": [colour_of(bar.cell) for bar in drawn]},
+                marker={"color": [theme.OTHER if bar.tone in ("", "quiet") else f"@{bar.tone}" for bar in drawn]},
                 error_x=traces.make_whiskers(values, ends, theme.INK),
                 text=[
                     f"{bar.name}<br>{metric_with_unit(metric, bar.cell, has_interval=True)}"

@@ -1,19 +1,17 @@
 """The chart of the operators behind a comparison: the time of each in baseline and candidate, side by side."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from dashboard import axes
-from dashboard.figures import colours, scales, theme, traces
+from dashboard.figures import scales, theme, traces
 from dashboard.figures.figure import Figure, empty_figure, shorten_start
-from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.presenting import changed_operators
 from farm.rules.presenting.changed_operators import list_changed_operators
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_count, as_number, verdict_entry
 from farm.rules.tracing.attribution import NAMED_SHARE, TypeChange, find_largest_share
-from farm.rules.wording import numbers, titles
+from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import is_change
 
 NAME = "operators"
@@ -21,40 +19,18 @@ MAX_OPERATORS = 10
 APART = "left out: both medians are apart otherwise than the pairs of traces"
 
 
-@dataclass(frozen=True)
-class Side:
-    """A side of a comparison in the legend. `name`: the settings that differ from the other side."""
-
-    name: str
-    colour: str
+def name_sides(baseline: Cell, candidate: Cell) -> tuple[str, str]:
+    """Name two cells by the settings in which they differ."""
+    varying = axes.varying_axes((baseline, candidate))
+    return axes.name_of(baseline, varying), axes.name_of(candidate, varying)
 
 
-def make_sides(baseline: Cell, candidate: Cell) -> tuple[Side, Side]:
-    """Make the sides of two cells, named by the settings in which they differ, in their usual colours. Where both have
-    the same colour, the candidate gets another."""
-    both = (baseline, candidate)
-    varying, colour_of = axes.varying_axes(both), colours.choose_cell_colour(both)
-    return _distinguish(*(Side(axes.name_of(cell, varying), colour_of(cell)) for cell in both))
-
-
-def make_runtime_sides(baseline: Runtime, candidate: Runtime) -> tuple[Side, Side]:
-    both = (baseline, candidate)
-    return _distinguish(*(Side(titles.runtime(runtime), colours.runtime_colour(runtime)) for runtime in both))
-
-
-def _distinguish(baseline: Side, candidate: Side) -> tuple[Side, Side]:
-    """Give the candidate another colour where it has the baseline's."""
-    if candidate.colour != baseline.colour:
-        return baseline, candidate
-    other = colours.GREY if baseline.colour != colours.GREY else theme.ACCENT
-    return baseline, Side(candidate.name, other)
-
-
-def draw_operators(comparison: Comparison, sides: tuple[Side, Side]) -> Figure:
-    """Draw the MAX_OPERATORS operators that explain most of the change; the table lists all. The chart is empty and
-    says why where the cells were not traced side by side or no operator can be named."""
-    baseline, candidate = sides
-    caption = f"Time per inference of {baseline.name} and {candidate.name}"
+def draw_operators(comparison: Comparison, names: tuple[str, str]) -> Figure:
+    """Draw the MAX_OPERATORS operators that explain most of the change, the baseline in grey and the candidate in the
+    colour of the verdict; the table lists all. `names`: of baseline and candidate. The chart is empty and says why
+    where the cells were not traced side by side or no operator can be named."""
+    baseline, candidate = names
+    caption = f"Time per inference of {baseline} and {candidate}"
     columns = (*COLUMNS, *VERDICTS) if any(change.verdict for change in comparison.operators) else COLUMNS
     table = Table.of(NAME, caption, columns, changed_operators.sort_operators(comparison))
     if not comparison.operators:
@@ -68,11 +44,13 @@ def draw_operators(comparison: Comparison, sides: tuple[Side, Side]) -> Figure:
         title=write_finding(comparison),
         summary=(
             f"Time per inference of the {numbers.counted(len(largest), 'operator')} that {order}, "
-            f"{baseline.name} beside {candidate.name}, over {numbers.counted(comparison.traces, 'paired trace')}."
+            f"{baseline} beside {candidate}, over {numbers.counted(comparison.traces, 'paired trace')}."
         ),
         data=[
-            _draw_bars(baseline, [c.baseline_us for c in largest], largest),
-            _draw_bars(candidate, [c.candidate_us for c in largest], largest),
+            _draw_bars(baseline, theme.OTHER, [c.baseline_us for c in largest], largest),
+            _draw_bars(
+                candidate, theme.verdict_colour(comparison.verdict), [c.candidate_us for c in largest], largest
+            ),
         ],
         layout=theme.make_layout(
             height=theme.row_height(len(largest), per_row=34),
@@ -129,13 +107,13 @@ def _describe_judged(comparison: Comparison) -> str:
     return f"; significant on their own: {named}{more}"
 
 
-def _draw_bars(side: Side, values: Sequence[float], changes: Sequence[OperatorChange]) -> theme.Json:
+def _draw_bars(name: str, colour: str, values: Sequence[float], changes: Sequence[OperatorChange]) -> theme.Json:
     return traces.make_bars(
         values,
         map(_shorten_name, changes),
-        name=side.name,
+        name=name,
         **traces.make_bar_labels(map(numbers.plain, values)),
-        marker={"color": side.colour},
+        marker={"color": colour},
         customdata=[change.op_type for change in changes],
         hover="%{fullData.name}, %{y} (%{customdata})<br>%{x:.4~g} µs per inference",
     )

@@ -43,10 +43,12 @@ OUTPUTS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
 @dataclass(frozen=True)
 class Change:
     """How a figure differs from the base's. `text`: the change in words, empty where the two cannot be compared;
-    `ratio`: this cell's figure / the base's, else None."""
+    `ratio`: this cell's figure / the base's, else None; `tone`: of the verdict on this figure, empty where there is
+    none."""
 
     text: str = ""
     ratio: float | None = None
+    tone: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,19 +136,19 @@ def describe_change(metric: Metric, base: Cell, other: Cell, verdict: PairVerdic
     is_judged = metric.name in (time_name, items_name) and not is_rate
     if base.batch != other.batch:
         is_items = is_judged and metric.name == items_name and verdict.quantity == "items"
-        return Change(verdict.change, ratio) if is_items else Change()
+        return Change(verdict.change, ratio, verdict.sign.tone) if is_items else Change()
     if metric.name in (P50, THROUGHPUT) and verdict.by_processor:
         return Change()
     judged = verdict.metrics.get(metric.name)
     if judged is not None and (metric.name not in (P50, PROCESSOR_TIME) or is_rate):
-        return Change(metric_changes.mark_change(judged), judged.ratio)
+        return Change(metric_changes.mark_change(judged), judged.ratio, sign_of(judged.verdict).tone)
     if not is_judged or not ratio or not low or not high:
         return Change(numbers.change(new / old, words=_choose_words(metric)), new / old)
     if metric.name == items_name:
         ratio, low, high, words = 1 / ratio, 1 / high, 1 / low, _choose_words(metric)
     # the change is left out where the two shown values, divided, would contradict it
     agrees = numbers.format_divisible_pair(old, new, low=low, high=high) is not None
-    return Change(numbers.change(ratio, low, high, words=words), ratio) if agrees else Change()
+    return Change(numbers.change(ratio, low, high, words=words), ratio, verdict.sign.tone) if agrees else Change()
 
 
 def _choose_words(metric: Metric) -> numbers.Words:

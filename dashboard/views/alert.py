@@ -11,7 +11,6 @@ from django.urls import reverse
 
 from dashboard.figures import operators, ratios
 from dashboard.figures.figure import Figure
-from dashboard.figures.operators import make_runtime_sides
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, runs
 from dashboard.reading.alert_timeline import list_timeline
@@ -33,7 +32,7 @@ from farm.rules.runtimes.order import is_downgrade
 from farm.rules.searches.switches import Candidate, Trial
 from farm.rules.searches.targets import Step
 from farm.rules.searches.work_around import parse_trials
-from farm.rules.wording import numbers
+from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import sign_of
 
 if TYPE_CHECKING:
@@ -381,4 +380,4 @@ def _draw_operators(row: "Alert") -> Figure | None:
     if comparison is None or not comparison.operators:
         return None
     good, bad = (Runtime(distribution=row.distribution, version=version) for version in (row.good, row.bad))
-    return operators.draw_operators(comparison, make_runtime_sides(good, bad))
+    return operators.draw_operators(comparison, (titles.runtime(good), titles.runtime(bad)))

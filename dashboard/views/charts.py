@@ -143,7 +143,7 @@ def _draw_operators(request: HttpRequest, row: "Run", document: Document) -> Cha
     labels = [
         (key, named.name) for key, named in zip(keys, comparisons.name_comparisons(known, by_id, str), strict=True)
     ]
-    figure = operators.draw_operators(chosen, operators.make_sides(by_id[chosen.baseline], by_id[chosen.candidate]))
+    figure = operators.draw_operators(chosen, operators.name_sides(by_id[chosen.baseline], by_id[chosen.candidate]))
     return {"tabs": TABS, "chart": "operators", "figure": figure, "pairs": labels, "pair": _make_key(chosen)}
 
 

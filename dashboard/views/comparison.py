@@ -150,7 +150,7 @@ def _draw_bars(metric: Metric, chosen: list[ChosenCell], verdicts: list[PairVerd
     bars = [beside.Bar(names[0], base, chosen[0].href)]
     for name, choice, verdict in zip(names[1:], chosen[1:], verdicts, strict=True):
         change = compared_lines.describe_change(metric, base, choice.cell, verdict)
-        bars.append(beside.Bar(name, choice.cell, choice.href, change.text))
+        bars.append(beside.Bar(name, choice.cell, choice.href, change.text, change.tone))
     return beside.draw_cells(metric, bars)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.figures import beside
+from dashboard.figures import beside, theme
 from dashboard.reading import compared_cells, compared_lines, judging
 from farm.contract.document import Document
 from farm.contract.document_cells import Accuracy, Cell, EngineParity, Parity
@@ -152,14 +152,15 @@ def test_what_is_right_is_told_behind_what_is_wrong(chosen: list[judging.ChosenC
 def test_bars_begin_at_zero_with_the_base_at_the_top_and_whiskers_that_the_axis_reaches(
     chosen: list[judging.ChosenCell],
 ):
-    bars = [beside.Bar(one.key, one.cell, one.href) for one in chosen]
+    base, other = chosen
+    bars = [beside.Bar(base.key, base.cell, base.href), beside.Bar(other.key, other.cell, other.href, tone="slower")]
     figure = beside.draw_cells(BY_NAME["p50_ms"], bars)
     drawn = json.loads(figure.json)
     low, high = drawn["layout"]["xaxis"]["range"]
     assert low == 0
     assert high > max(one.cell.p50_ci_ms[1] for one in chosen if one.cell.p50_ci_ms)
     assert drawn["data"][0]["x"] == [one.cell.p50_ms for one in chosen]
-    assert drawn["data"][0]["marker"]["color"][0] != drawn["data"][0]["marker"]["color"][1]
+    assert drawn["data"][0]["marker"]["color"] == [theme.OTHER, theme.verdict_colour("slower")]
     assert figure.title.startswith("p50 from ")
     assert len(figure.table.rows) == 2
 

@@ -30,7 +30,7 @@ def all_figures(document: Document) -> list[Figure]:
         latency.draw_latency(document.cells, document.comparisons, address),
         throughput.draw_throughput(document.cells, address),
         cell_bars.draw_providers(document.cells, address),
-        operators.draw_operators(document.comparisons[0], operators.make_sides(by_id["b1-a0"], by_id["b1-a1"])),
+        operators.draw_operators(document.comparisons[0], operators.name_sides(by_id["b1-a0"], by_id["b1-a1"])),
         samples.draw_samples(by_id["b1-a0"]),
         samples.draw_samples(by_id["b1-a6"]),
         ratios.draw_ratios(comparisons.name_comparisons(runtime, by_id, address)),
@@ -127,7 +127,7 @@ def test_more_comparisons_than_fit_leave_the_smallest_changes_to_the_table(docum
 def test_operators_are_sorted_by_their_change_and_the_finding_adds_up_a_type(
     document: Document, by_id: dict[str, Cell]
 ) -> None:
-    figure = operators.draw_operators(document.comparisons[0], operators.make_sides(by_id["b1-a0"], by_id["b1-a1"]))
+    figure = operators.draw_operators(document.comparisons[0], operators.name_sides(by_id["b1-a0"], by_id["b1-a1"]))
     assert "LayerNormalization" in figure.data[0]["y"][0]
     assert figure.title.startswith("SkipLayerNormalization (4 nodes) +4")
     assert "explains" in figure.title
@@ -139,7 +139,7 @@ def test_a_list_of_operators_ends_in_what_explains_the_change_or_that_nothing_do
     document: Document, by_id: dict[str, Cell]
 ) -> None:
     comparison = document.comparisons[0]
-    sides = operators.make_sides(by_id["b1-a0"], by_id["b1-a1"])
+    sides = operators.name_sides(by_id["b1-a0"], by_id["b1-a1"])
 
     def title(share: float | None, verdict: str = "slower", traces: int = 4) -> str:
         rows = [operator.model_copy(update={"share": share}) for operator in comparison.operators]
@@ -158,7 +158,7 @@ def test_operators_with_verdicts_of_their_own_have_them_in_the_table_and_in_the_
     document: Document, by_id: dict[str, Cell]
 ) -> None:
     comparison = document.comparisons[0]
-    sides = operators.make_sides(by_id["b1-a0"], by_id["b1-a1"])
+    sides = operators.name_sides(by_id["b1-a0"], by_id["b1-a1"])
     plain = operators.draw_operators(comparison, sides)
     assert "Verdict" not in [head.text for head in plain.table.heads]
     judged = {"verdict": "slower", "ratio": 1.1, "ci_low": 1.08, "ci_high": 1.12, "rounds": 16}
@@ -176,15 +176,15 @@ def test_operators_with_verdicts_of_their_own_have_them_in_the_table_and_in_the_
     assert title.endswith(f" and {len(many) - 2} more")
 
 
-def test_a_candidate_of_the_same_runtime_is_told_from_its_baseline_by_colour(
+def test_a_candidate_has_the_colour_of_its_verdict_beside_a_grey_baseline(
     document: Document, by_id: dict[str, Cell]
 ) -> None:
-    for other in ("b1-a0", "b1-a2", "b1-a4"):
-        figure = operators.draw_operators(document.comparisons[0], operators.make_sides(by_id["b1-a0"], by_id[other]))
-        assert figure.data[0]["marker"]["color"] != figure.data[1]["marker"]["color"], other
-    int8 = by_id["b1-a0"].model_copy(update={"precision": "int8-dynamic"})
-    first, second = operators.make_sides(by_id["b1-a0"], int8)
-    assert (first.name, second.name) == ("fp32", "int8-dynamic")
+    names = operators.name_sides(by_id["b1-a0"], by_id["b1-a0"].model_copy(update={"precision": "int8-dynamic"}))
+    assert names == ("fp32", "int8-dynamic")
+    for verdict in ("slower", "faster", "equal"):
+        changed = document.comparisons[0].model_copy(update={"verdict": verdict})
+        first, second = (series["marker"]["color"] for series in operators.draw_operators(changed, names).data)
+        assert (first, second) == (theme.OTHER, theme.verdict_colour(verdict))
 
 
 def test_launches_in_two_groups_are_marked_as_such(by_id: dict[str, Cell]) -> None:
@@ -242,7 +242,7 @@ def test_a_figure_without_rows_is_a_sentence(empty: Callable[[], Figure]) -> Non
 
 def test_a_pair_without_traces_says_so(document: Document, by_id: dict[str, Cell]) -> None:
     bare = document.comparisons[0].model_copy(update={"operators": []})
-    figure = operators.draw_operators(bare, operators.make_sides(by_id["b1-a0"], by_id["b1-a1"]))
+    figure = operators.draw_operators(bare, operators.name_sides(by_id["b1-a0"], by_id["b1-a1"]))
     assert figure.empty == "These two cells have not been traced side by side yet."
     assert operators.write_finding(bare) == "Not traced side by side yet"
 

@@ -89,7 +89,7 @@ def test_every_kind_of_figure_is_a_picture_in_the_colours_of_the_stylesheet(docu
 
 
 def test_bars_are_as_long_as_their_numbers(document: Document, by_id: dict[str, Cell]) -> None:
-    sides = operators.make_sides(by_id["b1-a0"], by_id["b1-a1"])
+    sides = operators.name_sides(by_id["b1-a0"], by_id["b1-a1"])
     for figure in (
         cell_bars.draw_memory(document.cells, address),
         cell_bars.draw_cold_start(document.cells, address),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.figures.operators import draw_operators, make_sides
+from dashboard.figures.operators import draw_operators, name_sides
 from farm.contract.document_comparisons import OperatorChange
 from farm.rules.comparing.sides import swap_sides
 from farm.rules.presenting.changed_operators import format_operator_times, format_type_times
@@ -33,7 +33,7 @@ def number(text: str) -> float:
 
 def written(change: OperatorChange) -> tuple[list[float], float, list[float]]:
     """Both times, if any, the change and its interval, as the table of a page has them."""
-    figure = draw_operators(make_comparison(operators=[change]), make_sides(make_cell(), make_cell("c2", runtime=NEW)))
+    figure = draw_operators(make_comparison(operators=[change]), name_sides(make_cell(), make_cell("c2", runtime=NEW)))
     (row,) = figure.table.rows
     texts = [entry.text for entry in row]
     return (

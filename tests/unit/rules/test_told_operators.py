@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.figures.operators import draw_operators, make_sides
+from dashboard.figures.operators import draw_operators, name_sides
 from farm.contract.document_comparisons import Comparison, MetricChange, OperatorChange
 from farm.rules.presenting.changed_operators import (
     describe_largest_type,
@@ -49,7 +49,7 @@ def test_what_changed_by_more_than_the_inference_is_not_named() -> None:
         "Too few traces to explain the change old → new; operators that became slower most (without 3 that changed by "
         "more than the inference), per inference:"
     )
-    drawn = draw_operators(pair, make_sides(make_cell(), make_cell("c2", runtime=NEW)))
+    drawn = draw_operators(pair, name_sides(make_cell(), make_cell("c2", runtime=NEW)))
     assert drawn.title == f"Too few traces to say what explains the change: most Skip (2 nodes) +1{THIN}370 µs"
     assert (len(drawn.data[0]["x"]), len(drawn.table.rows)) == (2, 5)
 
@@ -61,7 +61,7 @@ def test_of_an_undecided_change_nothing_is_said_to_be_its_cause() -> None:
 def test_nothing_is_named_where_all_changed_by_more_than_the_inference() -> None:
     pair = compared({"MatMul_1": 14_152.0})
     assert make_operators_heading(pair, "old → new") == "Too few traces to explain the change old → new"
-    drawn = draw_operators(pair, make_sides(make_cell(), make_cell("c2", runtime=NEW)))
+    drawn = draw_operators(pair, name_sides(make_cell(), make_cell("c2", runtime=NEW)))
     assert (drawn.title, drawn.data) == ("Too few traces to say what explains the change", [])
     assert len(drawn.table.rows) == 1
 
@@ -83,7 +83,7 @@ def test_a_verdict_of_its_own_comes_before_larger_times_without_one() -> None:
     assert (explain_change(pair) or "").startswith(
         f"Skip: 2 nodes, 18{THIN}000 → 19{THIN}370 µs, slower by their own pairs; the traces do not add up ("
     )
-    drawn = draw_operators(pair, make_sides(make_cell(), make_cell("c2", runtime=NEW)))
+    drawn = draw_operators(pair, name_sides(make_cell(), make_cell("c2", runtime=NEW)))
     assert "less in others); significant on their own: Gemm_1 faster, Skip_2 slower and 1 more" in drawn.title
 
 
