@@ -299,7 +299,10 @@ def _refuse_packages(block: Block, order: BlockOrder) -> None:
         if refusal:
             reason = Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=refusal)
             with transaction.atomic():
-                fail_block(lock_block(block.pk, run_id=block.run_id), reason)
+                current = lock_block(block.pk, run_id=block.run_id)
+                # another claim may have leased it since: then its attempt goes on
+                if (current.state, current.attempt) == (BlockState.QUEUED, block.attempt):
+                    fail_block(current, reason)
             raise Conflict(f"Block {block.pk} is not given to any node: {refusal}", code="not_offered")
 
 
