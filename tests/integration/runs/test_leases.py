@@ -1,7 +1,7 @@
 """Who may have a block: one node, once, under the current attempt."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -204,6 +204,23 @@ def test_a_block_with_a_package_that_nobody_allows_any_more_is_given_to_no_node(
     assert not Attempt.objects.exists()
     run.refresh_from_db()
     assert run.state == RunState.FINISHED, "a block that nobody may have must not wait for ever"
+
+
+def test_a_block_that_another_node_took_meanwhile_does_not_fail_for_its_package(
+    node: Node, version: Version, member: User, settings: Any
+) -> None:
+    settings.ALLOWED_PACKAGES = frozenset({"my-ort"})
+    run = make_run(version, member, matrix={"runtime": ["my-ort==0.3"]})
+
+    class DisallowedDuringAnotherClaim(frozenset[str]):
+        def __iter__(self) -> Iterator[str]:
+            Block.objects.filter(run=run).update(state=BlockState.LEASED)
+            return iter(())
+
+    settings.ALLOWED_PACKAGES = DisallowedDuringAnotherClaim()
+    with pytest.raises(Conflict, match="given to any node"):
+        claim(node, first_block(run))
+    assert first_block(run).state == BlockState.LEASED, "its attempt would stay open for ever"
 
 
 def test_a_member_cannot_have_a_package_of_their_choice_sent_to_a_node(version: Version, member: User) -> None:
