@@ -34,6 +34,8 @@ def results(
     """Print a run's cells and comparisons; what is finished so far while it still goes on."""
     if sum((as_json, as_csv, bool(timings), bool(compiled))) > 1:
         raise Usage("--json, --csv, --timings and --compiled exclude each other: name only one.")
+    if output != STDOUT and not (as_json or as_csv or timings or compiled):
+        raise Usage("-o needs to know what to write: name one of --json, --csv, --timings, --compiled.")
     if compiled and output == STDOUT:
         raise Usage("--compiled fetches a file: name it with -o model.onnx.")
     with Client(find_account(server)) as client:

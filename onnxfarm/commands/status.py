@@ -11,7 +11,7 @@ from onnxfarm.commands.listing import format_minute
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.exit_codes import judge_run
 from onnxfarm.outputs import make_table, write_json
-from onnxfarm.problems import exit_with_problem
+from onnxfarm.problems import Usage, exit_with_problem
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
@@ -29,6 +29,8 @@ def status(
 
     Exit code with --wait: 0 when every planned cell is done; 1 when one failed or the run was cancelled.
     """
+    if wait and run is None:
+        raise Usage("--wait follows one run: name it, as in onnxfarm status 12 --wait.")
     console = Console(stderr=as_json)
     with Client(find_account(server)) as client:
         if run is None:

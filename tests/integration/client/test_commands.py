@@ -157,6 +157,12 @@ def test_waiting_for_a_run_ends_as_the_run_did(onnxfarm: Command, team: Team, ow
     assert "could be measured" in sentence(waited, code=1)
 
 
+def test_an_option_that_would_do_nothing_is_refused(onnxfarm: Command, tmp_path: Path) -> None:
+    assert "--wait follows one run" in sentence(onnxfarm("status", "--wait"), code=2)
+    assert "name one of --json" in sentence(onnxfarm("results", "1", "-o", tmp_path / "cells.txt"), code=2)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_compiled_model_is_fetched_into_a_file(
     onnxfarm: Command, team: Team, owner: User, member: User, tmp_path: Path
 ) -> None:
