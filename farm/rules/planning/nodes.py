@@ -48,29 +48,30 @@ def has_hardware(node: NodeOffer, hardware: str) -> bool:
 def explain_no_node(spec: CellSpec, fleet: Sequence[NodeOffer], idle_reasons: Sequence[str] = ()) -> Reason:
     """Return the reason why no node of the fleet takes the cell: the hardware, the provider or the distribution.
 
-    The reason for a cell of `node:NAME` is that no node has that name. Where the fleet is empty, `idle_reasons` says of
-    each node that is online why it measures nothing for this team.
+    Where the fleet is empty, `idle_reasons` says of each node that is online why it measures nothing for this team.
     """
+    # the node that `hardware: node:NAME` names
+    named = spec.hardware.removeprefix("node:") if spec.hardware.startswith("node:") else ""
     tags = sorted({tag for node in fleet for tag in node.tags})
     if not fleet:
         advice = f": {'; '.join(idle_reasons)}. Add" if idle_reasons else " yet: have one lent to it, or add"
         text = f"No node measures for this team{advice} a node, and plan again."
     elif not tags:
         text = "The nodes that are online have not proven their hardware yet: plan again once they have."
-    elif spec.hardware.startswith("node:"):
+    elif any(has_hardware(node, spec.hardware) for node in fleet):
+        able = f"Node {named} does not run" if named else f"No node with the hardware {spec.hardware!r} runs"
+        text = (
+            f"{able} {spec.provider} on {spec.runtime.distribution}: "
+            "add a node whose probe shows it executing, or leave this provider out."
+        )
+    elif named:
         names = [f"node:{node.name or node.id}" for node in fleet]
-        nearest = describe_nearest_word(spec.hardware, names)
-        text = f"No node is named {spec.hardware.removeprefix('node:')!r}{nearest}."
-    elif not any(has_hardware(node, spec.hardware) for node in fleet):
+        text = f"No node is named {named!r}{describe_nearest_word(spec.hardware, names)}."
+    else:
         text = (
             f"No node carries the hardware {spec.hardware!r}{describe_nearest_word(spec.hardware, tags)}: "
             f"the fleet has {', '.join(tags)}. Add such a node, or change `hardware` or `provider`."
         )
         if (simulator := providers.provider_of(spec.provider).simulated_tag) in tags:
             text += f" `hardware: [{simulator}]` takes a simulator, for placement and parity alone."
-    else:
-        text = (
-            f"No node with the hardware {spec.hardware!r} runs {spec.provider} on {spec.runtime.distribution}: "
-            "add a node whose probe shows it executing, or leave this provider out."
-        )
     return Reason(code=ReasonCode.NO_NODE, text=text)

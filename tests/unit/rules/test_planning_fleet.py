@@ -52,6 +52,11 @@ def test_hardware_is_a_tag_all_of_several_any_of_several_or_a_node(hardware, tak
         ),
         ({"hardware": "node:b"}, [node("bench")], "No node is named 'b'"),
         (
+            {"hardware": "node:bench", "provider": "cuda", "runtime": "onnxruntime-gpu==1.29.0"},
+            [node("bench")],
+            "Node bench does not run CUDAExecutionProvider on onnxruntime-gpu",
+        ),
+        (
             {"provider": "cuda", "runtime": "onnxruntime-gpu==1.29.0"},
             [node("a")],
             "No node carries the hardware 'cuda'",
