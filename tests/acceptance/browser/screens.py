@@ -79,6 +79,7 @@ def pages(run: int, cell: str) -> dict[str, str]:
         "watch-form": "/watches/new/",
         "trends": "/trends/?by=release",
         "runtimes": "/fleet/runtimes/",
+        "release": "/releases/onnxruntime/1.32.0/",
         "digest": "/alerts/?state=all&days=7",
         "search": "/search/?q=t",
         "docs": "/docs/",
