@@ -48,9 +48,7 @@ def draw_operators(comparison: Comparison, names: tuple[str, str]) -> Figure:
         ),
         data=[
             _draw_bars(baseline, theme.OTHER, [c.baseline_us for c in largest], largest),
-            _draw_bars(
-                candidate, theme.verdict_colour(comparison.verdict), [c.candidate_us for c in largest], largest
-            ),
+            _draw_bars(candidate, theme.verdict_colour(comparison.verdict), [c.candidate_us for c in largest], largest),
         ],
         layout=theme.make_layout(
             height=theme.row_height(len(largest), per_row=34),

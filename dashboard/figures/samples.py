@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from dashboard.figures import colours, scales, theme, traces
+from dashboard.figures import scales, theme, traces
 from dashboard.figures.figure import Figure, empty_figure
 from farm.contract.document_cells import Cell
 from farm.rules.presenting.tables import Column, Entry, Number, Table, as_count, as_number
@@ -70,7 +70,7 @@ def draw_samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
                 range(1, count + 1),
                 samples_ms,
                 name=titles.runtime(cell.runtime),
-                marker={"color": colours.runtime_colour(cell.runtime), "size": 9},
+                marker={"color": theme.ACCENT, "size": 9},
                 hover="launch %{x}: %{y:.5~g} ms",
             )
         ],

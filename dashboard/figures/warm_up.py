@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from dashboard.figures import colours, scales, theme, traces
+from dashboard.figures import scales, theme, traces
 from dashboard.figures.figure import Figure, empty_figure, rounded_entry, thin_places
 from farm.contract.document_cells import Cell
 from farm.rules.presenting.tables import Column, Entry, Number, Table, as_number
@@ -56,7 +56,7 @@ COLUMNS: tuple[Column[Launch], ...] = (
 
 
 def draw_warm_up(cell: Cell, timings: Sequence[tuple[int, Sequence[float]]]) -> Figure:
-    """Draw a thin line for each of the last MAX_LAUNCHES launches, the last one in the runtime's colour and the others
+    """Draw a thin line for each of the last MAX_LAUNCHES launches, the last one in the accent colour and the others
     in grey. Launches with fewer than MIN_TIMINGS timings are left out; without any other the chart is empty and says
     so. Long lines are thinned, but keep their lowest and highest times. `timings`: the number of each launch, from 0,
     with its times in ms."""
@@ -98,7 +98,7 @@ def _write_finding(launches: Sequence[Launch]) -> str:
 
 def _draw_line(cell: Cell, launch: Launch, *, max_points: int, is_last: bool) -> theme.Json:
     places = thin_places(launch.times_ms, most=max_points)
-    colour = colours.runtime_colour(cell.runtime) if is_last else theme.OTHER
+    colour = theme.ACCENT if is_last else theme.OTHER
     return traces.make_points(
         [place + 1 for place in places],
         [float(f"{launch.times_ms[place]:.4g}") for place in places],

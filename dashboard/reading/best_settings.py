@@ -133,8 +133,12 @@ def parse_number(typed: str, wanted: str) -> tuple[float | None, str]:
 
 
 def _write_sentence(bests: Sequence[Best], budget: float | None) -> str:
+    """Say which setting has most items a second within the budget. Empty without a budget where it is the one with the
+    lowest latency, which the headline names."""
     if not bests:
         return "Every measured setting was left out, so none is recommended."
+    if budget is None and all(best.most_items == best.fastest for best in bests):
+        return ""
     found = [best.most_items for best in bests if best.most_items.settings]
     most = max(found, key=lambda top: top.settings[0].cell.throughput or 0.0, default=None)
     within = f" within {numbers.plain(budget)} ms" if budget is not None else ""

@@ -269,6 +269,8 @@ def _describe_search(version: "Version | None", *, may_write: bool) -> dict[str,
 
 
 UNMEASURED = "has not been measured yet"
+# facts of the best setting that the line below the headline names already
+NAMED_BELOW_HEADLINE = ("Runtime", "Batch", "Shapes", "Precision", "Threads", "Node")
 
 
 def _describe_unmeasured(version: "Version | None") -> str:
@@ -291,6 +293,7 @@ def describe_best(
     typed; `otherwise`: the end of the headline where nothing was measured; `address`: links a setting."""
     best = best_settings.make_panel(*measured_settings(user, model), budget, address)
     chips = facts.list_cell_facts(best.top.settings[0].cell) if best and best.top.settings else []
+    chips = [chip for chip in chips if chip.name not in NAMED_BELOW_HEADLINE]
     headline, because = (best.headline, best.because) if best else (otherwise, "")
     return {"best": best, "headline": f"{model.name} {headline}", "because": because, "facts": chips}
 

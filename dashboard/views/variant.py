@@ -238,17 +238,24 @@ COLUMNS: tuple[Column["VariantCell"], ...] = (
 ACCURACY = Number["VariantCell"]("accuracy", lambda row: accuracies.accuracy_entry(row.cell), "on labelled data")
 
 
+def find_largest_change(measured: Sequence["VariantCell"]) -> "tuple[VariantCell, Change] | None":
+    """Find the largest decided change against the upload; cells that fail parity do not count."""
+    right = (setting for setting in measured if setting.cell.parity.verdict != "fail")
+    decided = [(setting, change) for setting in right if (change := _change(setting)) is not None and change.is_decided]
+    return max(decided, key=lambda pair: pair[1].size, default=None)
+
+
 def write_finding(measured: Sequence["VariantCell"]) -> str:
     """Name the largest decided change against the upload, and say whether outputs pass parity. Empty where nothing was
-    measured. Cells that fail parity do not count for the change."""
+    measured."""
     if not measured:
         return ""
+    largest = find_largest_change(measured)
     right = [setting for setting in measured if setting.cell.parity.verdict != "fail"]
-    decided = [(setting, change) for setting in right if (change := _change(setting)) is not None and change.is_decided]
     if all(setting.against is None for setting in measured):
         first = "Not measured beside the upload yet."
-    elif decided:
-        setting, change = max(decided, key=lambda pair: pair[1].size)
+    elif largest:
+        setting, change = largest
         rounds = numbers.counted(setting.against.rounds if setting.against else 0, "round")
         interval = f"95 % interval {change.interval}, {rounds}" if change.figures else rounds
         where = f"on {setting.cell.node} with {_describe_setting(setting.cell)}"
@@ -304,12 +311,14 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
     rows = measured_cells_of(user, row)
     has_accuracy = any(setting.cell.accuracy is not None for setting in rows)
     columns = [*COLUMNS, ACCURACY] if has_accuracy else COLUMNS
+    largest = find_largest_change(rows)
     context = {
         "variant": row,
         "version": version,
         "facts": _list_facts(row, version, found),
         "made": found,
         "measured": Table.of("measured", "Measured cells of this variant", columns, rows),
+        "change": f"{largest[1].text or largest[1].word} than {largest[0].upload}" if largest else "",
         "finding": write_finding(rows),
         "files": row.derived.bundle.files if row.derived else (),
         "run": run,
