@@ -20,6 +20,8 @@ ROOM = 0.02
 FOR_LABELS = 0.12
 # an axis is logarithmic where the largest value is so many times the smallest
 LOG_FROM = 6.0
+# an axis of points does not begin at zero where the largest value is at most so many times the smallest
+CLOSE = 2.0
 # an axis is cut where the largest value is so many times the 99th percentile
 OUTLYING = 3
 # the smallest distance between two ticks of an axis around 1, as a share of the axis
@@ -41,11 +43,14 @@ def list_reached(intervals: Iterable[tuple[float | None, ...] | None], *values: 
 
 
 def choose_scale(values: Sequence[float], reached: Sequence[float]) -> Json:
-    """Make a linear scale from zero, or a logarithmic one where the largest value is more than LOG_FROM times the
-    smallest and nothing reaches zero. `values`: at least one, all above 0; `reached`: the values and the ends of their
-    whiskers."""
-    is_wide = max(values) / min(values) > LOG_FROM and min(reached) > 0
-    return make_logarithmic(reached) if is_wide else make_linear(reached)
+    """Make a scale for points: linear from zero, or logarithmic where the largest value is more than LOG_FROM times the
+    smallest and nothing reaches zero. Where all is within a factor of CLOSE, it does not begin at zero, so that
+    differences and whiskers can be seen. `values`: at least one, all above 0; `reached`: the values and the ends of
+    their whiskers."""
+    lowest, highest = min(reached), max(reached)
+    if max(values) / min(values) > LOG_FROM and lowest > 0:
+        return make_logarithmic(reached)
+    return make_linear(reached, from_zero=not lowest < highest < CLOSE * lowest)
 
 
 def make_linear(values: Sequence[float], *, from_zero: bool = True, room: float = ROOM, is_share: bool = False) -> Json:

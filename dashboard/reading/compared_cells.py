@@ -10,6 +10,7 @@ from farm.rules.presenting.times import format_latency
 from farm.rules.wording import numbers
 
 MAX_CHOSEN = 4
+CONDITIONS = ("runtime", "provider", "precision", "batch", "shapes", "threads")
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,24 @@ def name_cells(chosen: Sequence[ChosenCell]) -> list[str]:
     differing = axes.varying_axes(choice.cell for choice in chosen)
     names = [axes.name_of(choice.cell, differing) for choice in chosen]
     return names if len(set(names)) == len(names) else [f"run {choice.run_id}, {choice.cell.id}" for choice in chosen]
+
+
+def describe_conditions(chosen: Sequence[ChosenCell], verdicts: Sequence[PairVerdict]) -> str:
+    """Write the interval of the only verdict, then the settings that all cells share, and their node if it is one.
+    Empty for fewer than two cells."""
+    if not verdicts:
+        return ""
+    cells = [choice.cell for choice in chosen]
+    differing = axes.varying_axes(cells)
+    settings = axes.name_of(cells[0], [axis for name in CONDITIONS if (axis := axes.BY_NAME[name]) not in differing])
+    nodes = {cell.node for cell in cells}
+    interval = verdicts[0].interval if len(verdicts) == 1 else ""
+    parts = [
+        f"95 % interval {interval}" if interval else "",
+        settings,
+        f"on {cells[0].node}" if len(nodes) == 1 else "",
+    ]
+    return " · ".join(filter(None, parts))
 
 
 def make_rows(chosen: Sequence[ChosenCell], verdicts: Sequence[PairVerdict]) -> list[Row]:

@@ -39,11 +39,13 @@ KEPT = ("cells", "base", "view", "metric", "every", "find")
 
 
 class Panel(TypedDict):
-    """The context of cells side by side: headline, rows, and the chart where one can be drawn. `every`: equal rows are
-    shown too; `find`: the searched words; `equal`: how many rows are equal for all cells."""
+    """The context of cells side by side: headline, rows, and the chart where one can be drawn. `conditions`: what the
+    cells share, in words; `every`: equal rows are shown too; `find`: the searched words; `equal`: how many rows are
+    equal for all cells."""
 
     chosen: list[ChosenCell]
     headline: str
+    conditions: str
     every: bool
     find: str
     rows: list[compared_lines.Line]
@@ -105,6 +107,7 @@ def _render_closer(
         return compared_operators.render_file(request, chosen, groups)
     context = {
         "headline": write_headline(chosen, verdicts),
+        "conditions": compared_cells.describe_conditions(chosen, verdicts),
         "chosen": chosen,
         "compared": _list_cells(request, chosen, verdicts),
         "view": view,
@@ -130,6 +133,7 @@ def make_panel(request: HttpRequest, chosen: list[ChosenCell], verdicts: list[Pa
     panel: Panel = {
         "chosen": chosen,
         "headline": write_headline(chosen, verdicts),
+        "conditions": compared_cells.describe_conditions(chosen, verdicts),
         "every": every,
         "find": wanted,
         "rows": rows,

@@ -189,7 +189,7 @@ def _list_advice(
     return [*from_making, *(accuracy.list_advice(cell, arch=arch) if cell else [])]
 
 
-NOT_COMPARED = "not in one block"
+NOT_COMPARED = "not measured side by side"
 
 
 def _name_entry(measured: "VariantCell") -> Entry:

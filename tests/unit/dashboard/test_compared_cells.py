@@ -252,3 +252,15 @@ def test_items_per_second_are_of_the_time_that_the_verdict_beside_them_rests_on(
     judged, by_clock = known["Throughput of processor time"], known["Throughput"]
     assert judged.values == [pytest.approx(500.0), pytest.approx(8000 / 15.6)]
     assert (judged.changes[1].text, by_clock.changes[1].text) == ("3 % more items/s", "")
+
+
+def test_the_conditions_are_what_all_cells_share_and_the_interval_of_the_only_verdict(
+    chosen: list[judging.ChosenCell], document: Document
+) -> None:
+    judged = judging.judge_pair(*chosen, document.comparisons)  # type: ignore[call-arg]
+    shared = compared_cells.describe_conditions(chosen, [judged])
+    assert shared.startswith(f"95 % interval {judged.interval} · ")
+    assert "1.31.1" not in shared
+    assert shared.endswith(f" · on {chosen[0].cell.node}")
+    assert "interval" not in compared_cells.describe_conditions([*chosen, chosen[1]], [judged, judged])
+    assert compared_cells.describe_conditions(chosen[:1], []) == ""

@@ -94,11 +94,14 @@ def test_latency_points_carry_their_interval_and_lead_to_their_cell(document: Do
     assert figure.title == "Of 4 comparisons of runtimes: 3 slower"
 
 
-def test_latencies_of_one_size_stand_on_an_axis_from_zero(by_id: dict[str, Cell]) -> None:
-    figure = latency.draw_latency([by_id["b1-a0"], by_id["b1-a1"]], [], address)
-    assert figure.layout["xaxis"].get("type", "linear") == "linear"
-    assert figure.layout["xaxis"]["range"][0] == 0
-    assert figure.title.startswith("Fastest: 1.29.0, 1.9")
+def test_latencies_of_one_size_stand_on_a_linear_axis_that_shows_their_difference(by_id: dict[str, Cell]) -> None:
+    near = [by_id["b1-a0"], by_id["b1-a1"]]
+    low, high = latency.draw_latency(near, [], address).layout["xaxis"]["range"]
+    ends = [end for cell in near for end in cell.p50_ci_ms or (cell.p50_ms,) if end is not None]
+    assert 0 < low <= min(ends)
+    assert max(ends) <= high < 2 * max(ends)
+    alone = near[0].model_copy(update={"p50_ci_ms": None})
+    assert latency.draw_latency([alone], [], address).layout["xaxis"]["range"][0] == 0
 
 
 def test_ratios_lie_on_a_logarithmic_axis_around_one_with_the_margin_as_a_band(document: Document) -> None:
