@@ -251,9 +251,9 @@ def _make_line(symptom: "Symptom") -> ComparisonLine | None:
 
 def _side_entry(line: ComparisonLine | None, place: int) -> Entry:
     """Make the entry of a median: of the good release at place 0, of the bad one at 1. Where the line leaves both out
-    it is empty, with the reason on hover."""
+    it says so, with the reason on hover; without medians it is empty."""
     if line is None or not line.sides:
-        return Entry(title=line.why if line else "")
+        return Entry("left out", title=line.why) if line and line.why else Entry()
     return Entry(f"{line.sides[place]} {line.unit}")
 
 

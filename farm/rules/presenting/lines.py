@@ -235,7 +235,7 @@ def _format_sides(
     if medians is None or change.figures is None:
         return None, ""
     _, low, high = change.figures
-    sides = numbers.format_divisible_pair(*medians, low=low, high=high)
+    sides = numbers.format_divisible_pair(*medians, low=low, high=high, digits=numbers.SHOWN_PAIR_DIGITS)
     if sides is not None:
         return sides, ""
     baseline, candidate = (numbers.plain(value) for value in medians)

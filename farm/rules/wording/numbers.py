@@ -3,7 +3,7 @@
 Where None is `not measured`, so is whatever is not a finite number.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from math import ceil, floor, isfinite, log10
 from typing import Concatenate, ParamSpec
@@ -16,8 +16,9 @@ SIGNIFICANT = 3
 # the fewest significant digits where an interval decides how many there are
 MIN_SIGNIFICANT = 2
 MAX_DECIMALS = 6
-# the numbers of significant digits that format_divisible_pair tries
+# the numbers of significant digits that format_divisible_pair tries; few are the last resort, where a pair is shown
 PAIR_DIGITS = range(3, 7)
+SHOWN_PAIR_DIGITS = (*PAIR_DIGITS, MIN_SIGNIFICANT)
 # the rounding error to allow in a difference of two written numbers
 ROUNDING = 1e-9
 MIB = 1 << 20
@@ -249,15 +250,22 @@ def rate(value: float, interval: Interval | None = None, *, time: float | None =
 
 
 def format_divisible_pair(
-    old: float, new: float, *, low: float | None = None, high: float | None = None, apart: Interval | None = None
+    old: float,
+    new: float,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    apart: Interval | None = None,
+    digits: Iterable[int] = PAIR_DIGITS,
 ) -> tuple[str, str] | None:
     """Format two values with enough digits that the written values agree with the change between them.
 
     Their quotient new / old then lies between `low` and `high`, and their difference new − old within `apart`. A limit
-    of None is not checked. They have at least three digits. Return None where no number of digits is enough.
+    of None is not checked. `digits`: the numbers of significant digits to try, in this order. Return None where none
+    of them is enough.
     """
-    for digits in PAIR_DIGITS:
-        texts = [fixed(value, _decimals(value, digits, 12)) for value in (old, new)]
+    for significant in digits:
+        texts = [fixed(value, _decimals(value, significant, 12)) for value in (old, new)]
         first, second = (float(text.replace(THIN, "").replace(MINUS, "-")) for text in texts)
         is_ratio = low is None or high is None or (first > 0 and low <= second / first <= high)
         if is_ratio and (apart is None or apart[0] - ROUNDING <= second - first <= apart[1] + ROUNDING):

@@ -100,6 +100,10 @@ def test_two_values_have_the_digits_that_their_division_needs() -> None:
     assert numbers.format_divisible_pair(0.52, 0.88, low=1.6, high=1.8) == ("0.520", "0.880")
     assert numbers.format_divisible_pair(100.04, 100.44, low=1.0039, high=1.0041) == ("100.0", "100.4")
     assert numbers.format_divisible_pair(0.52, 0.88, low=1.5, high=1.6) is None
+    # medians that are apart a little otherwise than their pairs agree in two digits
+    assert numbers.format_divisible_pair(3.1615, 4.9834, low=1.5579, high=1.5739) is None
+    shown = numbers.format_divisible_pair(3.1615, 4.9834, low=1.5579, high=1.5739, digits=numbers.SHOWN_PAIR_DIGITS)
+    assert shown == ("3.2", "5.0")
     assert numbers.format_divisible_pair(0.0, 1.0, low=0.0, high=9.0) is None
 
 
