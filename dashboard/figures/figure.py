@@ -51,6 +51,8 @@ def list_series(data: Iterable[Json], layout: Json) -> list[Series]:
 def _make_series(trace: Json) -> Series:
     marker, line = trace.get("marker", {}), trace.get("line", {})
     colour = marker.get("color") or line.get("color") or INK
+    # bars of several colours have that of the first one in the key
+    colour = colour[0] if isinstance(colour, list) else colour
     symbol = "square" if trace["type"] == "bar" else marker.get("symbol", "circle")
     has_line = "lines" in trace.get("mode", "")
     return Series(

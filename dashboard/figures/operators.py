@@ -1,5 +1,6 @@
 """The chart of the operators behind a comparison: the time of each in baseline and candidate, side by side."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from dashboard import axes
@@ -8,7 +9,7 @@ from dashboard.figures.figure import Figure, empty_figure, shorten_start
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.presenting import changed_operators
-from farm.rules.presenting.changed_operators import list_changed_operators
+from farm.rules.presenting.changed_operators import list_changed_operators, may_be_chance
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_count, as_number, verdict_entry
 from farm.rules.tracing.attribution import NAMED_SHARE, TypeChange, find_largest_share
 from farm.rules.wording import numbers
@@ -27,8 +28,8 @@ def name_sides(baseline: Cell, candidate: Cell) -> tuple[str, str]:
 
 def draw_operators(comparison: Comparison, names: tuple[str, str]) -> Figure:
     """Draw the MAX_OPERATORS operators that explain most of the change, the baseline in grey and the candidate in the
-    colour of the verdict; the table lists all. `names`: of baseline and candidate. The chart is empty and says why
-    where the cells were not traced side by side or no operator can be named."""
+    colour of the operator's own change; the table lists all. `names`: of baseline and candidate. The chart is empty and
+    says why where the cells were not traced side by side or no operator can be named."""
     baseline, candidate = names
     caption = f"Time per inference of {baseline} and {candidate}"
     columns = (*COLUMNS, *VERDICTS) if any(change.verdict for change in comparison.operators) else COLUMNS
@@ -48,7 +49,7 @@ def draw_operators(comparison: Comparison, names: tuple[str, str]) -> Figure:
         ),
         data=[
             _draw_bars(baseline, theme.OTHER, [c.baseline_us for c in largest], largest),
-            _draw_bars(candidate, theme.verdict_colour(comparison.verdict), [c.candidate_us for c in largest], largest),
+            _draw_bars(candidate, [*map(_choose_colour, largest)], [c.candidate_us for c in largest], largest),
         ],
         layout=theme.make_layout(
             height=theme.row_height(len(largest), per_row=34),
@@ -71,7 +72,7 @@ def draw_operators(comparison: Comparison, names: tuple[str, str]) -> Figure:
 
 def write_finding(comparison: Comparison) -> str:
     """Say which type of operator explains the change. Where none does, or nothing changed, name the type that changed
-    most. Operators that have their own verdict follow."""
+    most. How many operators have a verdict of their own follows."""
     if not comparison.operators:
         return "Not traced side by side yet"
     named = find_largest_share(comparison.operators)
@@ -94,18 +95,25 @@ def _describe_move(change: TypeChange) -> str:
 
 
 def _describe_judged(comparison: Comparison) -> str:
-    """Name the operators that are slower or faster by their own verdict; empty where operators were not judged."""
+    """Count the operators that are slower or faster by their own verdict; empty where operators were not judged."""
     if not any(change.verdict for change in comparison.operators):
         return ""
-    called = list_changed_operators(comparison)
-    if not called:
+    verdicts = Counter(change.verdict for change in list_changed_operators(comparison))
+    if not verdicts:
         return "; no single operator is significantly slower or faster"
-    named = ", ".join(f"{_shorten_name(change)} {change.verdict}" for change in called[:2])
-    more = f" and {len(called) - 2} more" if len(called) > 2 else ""
-    return f"; significant on their own: {named}{more}"
+    counts = numbers.listed([f"{count} {verdict}" for verdict, count in verdicts.most_common()])
+    return f"; significant on their own, of all {numbers.counted(len(comparison.operators), 'operator')}: {counts}"
 
 
-def _draw_bars(name: str, colour: str, values: Sequence[float], changes: Sequence[OperatorChange]) -> theme.Json:
+def _choose_colour(change: OperatorChange) -> str:
+    """Choose by the operator's own verdict, else by the direction of its change; grey where that may be chance."""
+    direction = "slower" if change.candidate_us > change.baseline_us else "faster"
+    return theme.verdict_colour(change.verdict or ("undecided" if may_be_chance(change) else direction))
+
+
+def _draw_bars(
+    name: str, colour: str | Sequence[str], values: Sequence[float], changes: Sequence[OperatorChange]
+) -> theme.Json:
     return traces.make_bars(
         values,
         map(_shorten_name, changes),

@@ -54,7 +54,7 @@ def list_named_operators(comparison: Comparison) -> list[OperatorChange]:
     def is_named(operator: OperatorChange) -> bool:
         if operator.share is not None:
             return True
-        adds = _added_us(comparison, operator) > 0 and not _may_be_chance(operator)
+        adds = _added_us(comparison, operator) > 0 and not may_be_chance(operator)
         return _is_possible_part(comparison, operator) and (adds or not is_changed)
 
     return [operator for operator in sort_operators(comparison) if is_named(operator)]
@@ -67,7 +67,7 @@ def find_largest_type(comparison: Comparison) -> TypeChange | None:
     interval without zero, or no interval.
     """
     limit_us = _limit_us(comparison)
-    sure_types = {operator.op_type for operator in comparison.operators if not _may_be_chance(operator)}
+    sure_types = {operator.op_type for operator in comparison.operators if not may_be_chance(operator)}
     possible = [
         changed
         for changed in group_by_type(comparison.operators)
@@ -120,7 +120,8 @@ def find_timed_us(latency_change: MetricChange | None) -> float:
     return US_PER_MS * latency_change.baseline * (latency_change.ratio - 1.0)
 
 
-def _may_be_chance(operator: OperatorChange) -> bool:
+def may_be_chance(operator: OperatorChange) -> bool:
+    """Whether the operator has no decided verdict and the interval of its change spans zero; False without one."""
     low, high = operator.change_low_us, operator.change_high_us
     return not is_change(operator.verdict) and low is not None and high is not None and low <= 0 <= high
 
@@ -238,12 +239,12 @@ def _has_shares(comparison: Comparison) -> bool:
 
 
 def describe_certainty(operators: Sequence[OperatorChange]) -> str:
-    """Say how many operators that explain a change are significant on their own; empty where rounds were not traced."""
+    """Say how many nodes of the type that explains a change are significant; empty where rounds were not traced."""
     judged = [operator for operator in operators if operator.verdict is not None]
     if not judged:
         return ""
     significant = sum(is_change(operator.verdict) for operator in judged)
     rounds = counted(max(operator.rounds or 0 for operator in judged), "round")
     if not significant:
-        return f"none significant on its own over {rounds}"
-    return f"{significant} of {len(operators)} significant on their own over {rounds}"
+        return f"none of its nodes significant on its own over {rounds}"
+    return f"{significant} of its {counted(len(operators), 'node')} significant on their own over {rounds}"

@@ -170,24 +170,34 @@ def test_operators_with_verdicts_of_their_own_have_them_in_the_table_and_in_the_
     figure = operators.draw_operators(comparison.model_copy(update={"operators": both}), sides)
     assert [head.text for head in figure.table.heads][-5:] == ["Verdict", "ratio", "ratio from, to", "rounds", "Why"]
     assert figure.table.rows[0][-3].text == "1.08 to 1.12"
-    assert "; significant on their own: " in figure.title
+    assert figure.title.endswith(f"; significant on their own, of all {len(both)} operators: 1 slower")
     quiet = [one.model_copy(update={**judged, "verdict": "undecided"}) for one in both]
     title = operators.draw_operators(comparison.model_copy(update={"operators": quiet}), sides).title
     assert title.endswith("; no single operator is significantly slower or faster")
-    many = [one.model_copy(update=judged) for one in both]
-    title = operators.draw_operators(comparison.model_copy(update={"operators": many}), sides).title
-    assert title.endswith(f" and {len(many) - 2} more")
 
 
-def test_a_candidate_has_the_colour_of_its_verdict_beside_a_grey_baseline(
+def test_a_candidate_has_the_colour_of_each_operator_beside_a_grey_baseline(
     document: Document, by_id: dict[str, Cell]
 ) -> None:
     names = operators.name_sides(by_id["b1-a0"], by_id["b1-a0"].model_copy(update={"precision": "int8-dynamic"}))
     assert names == ("fp32", "int8-dynamic")
-    for verdict in ("slower", "faster", "equal"):
-        changed = document.comparisons[0].model_copy(update={"verdict": verdict})
-        first, second = (series["marker"]["color"] for series in operators.draw_operators(changed, names).data)
-        assert (first, second) == (theme.OTHER, theme.verdict_colour(verdict))
+    chance = {"change_low_us": -1.0, "change_high_us": 1.0}
+    shorter, longer = {"baseline_us": 9.0, "candidate_us": 8.0}, {"baseline_us": 8.0, "candidate_us": 9.0}
+    cases = (
+        ({**longer, "verdict": "slower"}, "slower"),
+        ({**longer, **chance, "verdict": "equal"}, "equal"),
+        (longer, "slower"),
+        (shorter, "faster"),
+        ({**shorter, **chance}, "undecided"),
+    )
+    comparison = document.comparisons[0].model_copy(update={"verdict": "slower"})
+    plain = {"share": 0.1, "verdict": None, "change_low_us": None, "change_high_us": None}
+    for known, word in cases:
+        changes = [change.model_copy(update={**plain, **known}) for change in comparison.operators]
+        figure = operators.draw_operators(comparison.model_copy(update={"operators": changes}), names)
+        first, second = (series["marker"]["color"] for series in figure.data)
+        assert (first, set(second)) == (theme.OTHER, {theme.verdict_colour(word)})
+        assert [entry.colour for entry in figure.key] == [first[1:], second[0][1:]]
 
 
 def test_launches_in_two_groups_are_marked_as_such(by_id: dict[str, Cell]) -> None:

@@ -194,8 +194,8 @@ def judged(verdict, rounds=16):
 @pytest.mark.parametrize(
     ("verdicts", "sure"),
     [
-        (("slower", "undecided"), " (1 of 2 significant on their own over 16 rounds)"),
-        (("equal", "undecided"), " (none significant on its own over 16 rounds)"),
+        (("slower", "undecided"), " (1 of its 2 nodes significant on their own over 16 rounds)"),
+        (("equal", "undecided"), " (none of its nodes significant on its own over 16 rounds)"),
         ((None, None), ""),
     ],
 )
