@@ -85,7 +85,7 @@ STATES = {
     "quarantined": Sign("✕", "quarantined", "bad"),
     "retired": Sign("–", "retired", "quiet"),
     # alerts, and how the rounds of a watch ended
-    "open": Sign("▲", "open", "warn"),
+    "open": Sign("●", "open", "warn"),
     "acknowledged": Sign("●", "acknowledged", "quiet"),
     "snoozed": Sign("–", "snoozed", "quiet"),
     "resolved": Sign("✓", "resolved", "good"),

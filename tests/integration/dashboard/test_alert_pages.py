@@ -70,7 +70,7 @@ def test_alerts_are_a_table_of_what_changed_by_how_much_how_sure_and_through_wha
     row = table_rows(signed_in.get("/alerts/"), "alert")[0]
     assert row[:6] == [
         f"alert {known.pk}",
-        "▲ open",
+        "● open",
         "▲ slower",
         "24 % slower",
         "21–26 % slower",
