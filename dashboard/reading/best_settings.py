@@ -181,7 +181,7 @@ def _make_rows(best: Best, budget: float | None, address: CellAddress, *, are_mi
     for words, top in tops:
         doubt = f". {top.doubt}" if top.doubt and len(top.settings) == 1 else ""
         # settings whose launches do not differ have a row each, up to MAX_ALIKE
-        labels = [f"{words}{doubt}", *["not told apart from it"] * (MAX_ALIKE - 1)]
+        labels = [f"{words}{doubt}", *["as fast within the intervals"] * (MAX_ALIKE - 1)]
         shown += zip(labels, top.settings, strict=False)
     names = hardware_words.format_distinct_settings([measured for _, measured in shown])
     rows: list[tuple[Entry, ...]] = [

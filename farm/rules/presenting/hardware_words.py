@@ -34,12 +34,12 @@ SIDE_BY_SIDE = (
 
 
 def explain_side_by_side(measured: Iterable[MeasuredSetting]) -> str:
-    """Say that different hardware is not judged here, and which nodes share one machine."""
+    """Say that different hardware is not judged here, and which nodes share one machine; empty for a single node."""
     machines = group_by(measured, lambda setting: setting.device or setting.node)
     nodes_of_machines = [sorted({setting.node for setting in settings}) for settings in machines.values()]
     shared = [nodes for nodes in nodes_of_machines if len(nodes) > 1]
     if not shared:
-        return SIDE_BY_SIDE
+        return SIDE_BY_SIDE if len(machines) > 1 else ""
     sentences = "; ".join(f"{listed(nodes, most=len(nodes))} are nodes of one machine" for nodes in shared)
     if len(machines) == 1:
         return (
@@ -73,7 +73,7 @@ def format_latency(measured: MeasuredSetting) -> str:
 def count_as_good(top: TopSettings) -> str:
     """Say how many other settings may be as good as the best one by their intervals; empty where none may."""
     others = len(top.settings) - 1
-    return f"{others} other{'s are' if others > 1 else ' is'} not told apart from it." if others > 0 else ""
+    return f"{others} other{'s are' if others > 1 else ' is'} as fast within the intervals." if others > 0 else ""
 
 
 def items_heading(measured: Sequence[MeasuredSetting]) -> str:

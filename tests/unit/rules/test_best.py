@@ -150,9 +150,9 @@ def test_settings_of_the_same_words_are_told_apart_by_the_axis_on_which_they_dif
     assert {row[2].text for row in found.table.rows} == set(names[:2])
     # which is not told apart stands once a row, and not in each of them
     wanted = [row[1].text for row in found.table.rows]
-    assert wanted == ["most items/s and lowest latency", "not told apart from it"]
-    assert found.because.endswith(" · 1 other is not told apart from it.")
-    assert "told apart" not in found.sentence
+    assert wanted == ["most items/s and lowest latency", "as fast within the intervals"]
+    assert found.because.endswith(" · 1 other is as fast within the intervals.")
+    assert "within the intervals" not in found.sentence
 
 
 def test_what_was_left_out_is_counted_and_the_fastest_of_it_named() -> None:

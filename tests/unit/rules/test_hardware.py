@@ -199,7 +199,7 @@ def test_settings_that_launches_do_not_tell_apart_from_the_best_are_counted() ->
     """The page named 1.31.1 alone, of which the model's page said that 1 other is not told apart from it."""
     near = [on("a", cell()), on("a", cell("c2", 2.05, threads=2))]
     told = hardware_words.describe_targets(hardware.find_targets(near), Limits(), "latency")
-    assert told.endswith(", 1 thread. 1 other is not told apart from it.")
+    assert told.endswith(", 1 thread. 1 other is as fast within the intervals.")
     few = hardware.find_targets([on("a", cell()), on("a", cell("c2", 2.05, threads=2, p50_ci_ms=None))])
     assert "thread. Of 1 other there are too few launches to tell" in hardware_words.describe_targets(
         few, Limits(), "latency"
@@ -268,6 +268,7 @@ def test_limits_are_written_as_they_were_asked_for() -> None:
 @pytest.mark.parametrize(
     ("devices", "is_other_hardware", "says_one_machine"),
     [
+        ({"a": ""}, False, False),
         ({"a": "", "b": ""}, True, False),
         ({"a": "host:1:x", "b": "host:1:y"}, True, False),
         ({"a": "host:1:x", "b": "host:1:x"}, False, True),
