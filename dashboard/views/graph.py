@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from farm.accounts.models import User
 
 
-# the headline counts the fewest operators that have at least this share of the time
+# the headline counts the fewest operators that have at least this share of all operators' time
 SHARE_NAMED = 0.8
 SHOWN = 500
 # at each of these shares of the time a node's colour gets one step darker
@@ -44,14 +44,13 @@ def cell_key(cell: TracedCell) -> str:
 
 
 def write_headline(cell: Cell) -> str:
-    """Say how few operators take at least SHARE_NAMED of the time of all listed operators."""
+    """Say which share of an inference the fewest operators take that have SHARE_NAMED of all operators' time. As in the
+    table, an inference includes its time in no operator."""
     times = sorted((operator.time_us for operator in cell.operators), reverse=True)
-    whole = sum(times)
-    few = next(
-        (number for number, so_far in enumerate(accumulate(times), 1) if so_far >= SHARE_NAMED * whole), len(times)
-    )
-    share = numbers.share(sum(times[:few]) / (whole or 1))
-    return f"{share} of the operators’ time is in {few} of {numbers.counted(len(times), 'operator')}"
+    least = SHARE_NAMED * sum(times)
+    few = next((number for number, so_far in enumerate(accumulate(times), 1) if so_far >= least), len(times))
+    share = numbers.share(sum(times[:few]) / (total_us(cell) or 1.0))
+    return f"{share} of an inference is in {few} of {numbers.counted(len(times), 'operator')}"
 
 
 def describe_top_operator(cell: Cell) -> str:
@@ -90,6 +89,7 @@ def make_table(cell: Cell) -> Table:
     """Make the table of the SHOWN operators that take most time, the longest first."""
     longest = sorted(cell.operators, key=lambda operator: -operator.time_us)[:SHOWN]
     time, share = time_columns([operator.time_us for operator in longest], total_us(cell), "µs")
+    share = replace(share, note="of an inference, its time in no operator included")
     shown = (NODE, replace(time, note="per inference"), share, TYPE, RAN_ON, COVERS)
     return Table.of("operators", "The model's nodes by time", shown, longest)
 

@@ -1,9 +1,12 @@
 """Operators that a cell executed, as tables: their shares, what is no operator, their memory."""
 
+import re
+
 import pytest
 
 from dashboard.figures.operators import VERDICTS
 from dashboard.reading import operators
+from dashboard.views import graph
 from farm.contract.document_cells import Cell, CellMetric, PromptTime
 from farm.contract.document_comparisons import OperatorChange
 
@@ -58,6 +61,19 @@ def test_where_nothing_was_traced_the_graph_stands_as_a_whole_beside_choosing(
         ("outside the graph", pytest.approx(100.0)),
     ]
     assert sum(row[4].value or 0 for row in table.rows) == pytest.approx(1)
+
+
+def test_the_graphs_headline_counts_the_first_rows_of_its_table_and_adds_up_their_shares(
+    by_id: dict[str, Cell],
+) -> None:
+    cell = by_id["b1-a0"]
+    cell = cell.model_copy(update={"unaccounted_us": sum(operator.time_us for operator in cell.operators) / 4})
+    found = re.fullmatch(r"(\d+) % of an inference is in (\d+) of (\d+) operators", graph.write_headline(cell))
+    assert found is not None
+    share, few, every = map(int, found.groups())
+    rows = graph.make_table(cell).rows
+    assert len(rows) == every
+    assert 100 * sum(row[2].value for row in rows[:few]) == pytest.approx(share, abs=0.5)
 
 
 def test_operators_are_sorted_by_time_and_add_up(by_id: dict[str, Cell]) -> None:
