@@ -128,15 +128,15 @@ def make_categories(names: Sequence[str]) -> Json:
     return {"type": "category", "categoryarray": [*names], "range": [-0.5, len(names) - 0.5]}
 
 
-def find_axis_end(values: Sequence[float]) -> tuple[float, str]:
-    """Find where an axis should end so that a few outliers do not flatten the other values. The second value is a
+def find_axis_end(values_ms: Sequence[float]) -> tuple[float, str]:
+    """Find where an axis of ms should end so that a few outliers do not flatten the other values. The second value is a
     sentence with a leading space that says how many values are beyond the end, empty where none is. There must be a
     value."""
-    ordered = sorted(values)
+    ordered = sorted(values_ms)
     usual = ordered[int(0.99 * (len(ordered) - 1))]
     end = ordered[-1] if ordered[-1] <= OUTLYING * usual else 1.5 * usual
     beyond = [value for value in ordered if value > end]
-    return end, f" Above the axis: {len(beyond)}, up to {numbers.plain(ordered[-1])}." if beyond else ""
+    return end, f" Above the axis: {len(beyond)}, up to {numbers.plain(ordered[-1])} ms." if beyond else ""
 
 
 def list_round_numbers(low: float, high: float) -> list[float]:

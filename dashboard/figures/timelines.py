@@ -1,7 +1,7 @@
 """Charts of a traced inference: its timeline as a flame chart, and the placement map, which shows in order of execution
 how the provider changes from node to node."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 
@@ -67,7 +67,7 @@ def draw_timeline(trace: Timeline | str, *, untraced_ms: float | None = None) ->
     bars = [Bar([span], places.index((span.lane, span.depth))) for span in drawn]
     return Figure(
         name=ONE,
-        title=write_finding(trace),
+        title=write_finding(((span.op_type, span.self_us) for span in trace.spans), trace.duration_us),
         summary=_write_summary(trace, len(drawn)),
         data=_draw_series(bars, trace.spans),
         layout=make_layout(
@@ -83,20 +83,19 @@ def draw_timeline(trace: Timeline | str, *, untraced_ms: float | None = None) ->
     )
 
 
-def write_finding(trace: Timeline) -> str:
-    """Say which share of the inference the TYPES_NAMED longest operator types take. The trace must have a node."""
-    times = sum_by_type(trace.spans)
+def write_finding(times_us: Iterable[tuple[str, float]], whole_us: float) -> str:
+    """Say which share of a traced inference of `whole_us` the TYPES_NAMED longest operator types take. `times_us`: the
+    type and the own time, without nodes inside it, of each node, at least one."""
+    times = sum_by_type(times_us)
     leading = sorted(times, key=lambda op_type: -times[op_type])[:TYPES_NAMED]
-    whole_us = trace.duration_us or 1.0
-    (first, share), *others = [(op_type, numbers.share(times[op_type] / whole_us)) for op_type in leading]
+    (first, share), *others = [(op_type, numbers.share(times[op_type] / (whole_us or 1.0))) for op_type in leading]
     return ", ".join([f"{first} takes {share} of a traced inference", *(f"{name} {part}" for name, part in others)])
 
 
-def sum_by_type(spans: Sequence[Span]) -> dict[str, float]:
-    """Sum the nodes' own time in µs, without the nodes that run inside them, by operator type."""
+def sum_by_type(times_us: Iterable[tuple[str, float]]) -> dict[str, float]:
     times: dict[str, float] = {}
-    for span in spans:
-        times[span.op_type] = times.get(span.op_type, 0.0) + span.self_us
+    for op_type, time_us in times_us:
+        times[op_type] = times.get(op_type, 0.0) + time_us
     return times
 
 
@@ -147,7 +146,7 @@ def make_layout(
 
 def _draw_series(bars: Sequence[Bar], spans: Sequence[Span]) -> list[theme.Json]:
     """Draw a series for each operator type with most time; the others share one."""
-    times = sum_by_type(spans)
+    times = sum_by_type((span.op_type, span.self_us) for span in spans)
     types = sorted(filter(None, times), key=lambda name: -times[name])[:MAX_TYPES]
     coloured = {**colours.assign_operator_colours(types), "": colours.GREY}
     of_type = {name: [bar for bar in bars if bar.spans[0].op_type == name] for name in types}

@@ -361,11 +361,15 @@ def _render_trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpRespons
     }
     others = {(old, new): by_id[old if new == cell.id else new] for old, new in sorted(sides)}
     along = axes.varying_axes([cell, *others.values()])
+    drawn = timelines.draw_timeline(trace, untraced_ms=cell.p50_ms)
+    known = [(operator.op_type, operator.time_us) for operator in cell.operators]
     context = {
         "run": row,
         "cell": cell,
+        # the cell's own operators are known while the trace is not read
+        "headline": timelines.write_finding(known, operators.total_us(cell)) if drawn.empty and known else drawn.title,
         "figures": [
-            timelines.draw_timeline(trace, untraced_ms=cell.p50_ms),
+            drawn,
             timelines.draw_placement(trace),
             *([] if gone else [warm_up.draw_warm_up(cell, list_launches(row, cell_id))]),
         ],

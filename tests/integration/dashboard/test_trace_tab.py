@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from typing import Any
 
 import pytest
@@ -55,6 +56,8 @@ def address(run: Run) -> str:
 def test_the_timeline_is_drawn_and_stands_as_a_table_too(signed_in: Client, run: Run) -> None:
     store(run, gzip.compress(json.dumps(trace()).encode()), digest="a1" * 32)
     first = signed_in.get(address(run)).content.decode()
+    # what the cell's operators say leads while the trace is read
+    assert re.search(r"<h1 [^>]*>\w+ takes [\d.]+[^<]* of a traced inference", first)
     assert timelines.WAITS in first
     assert 'hx-trigger="load delay:2s"' in first
     read(run)

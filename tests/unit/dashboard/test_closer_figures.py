@@ -117,7 +117,7 @@ def test_one_outlier_flattens_neither_the_launches_nor_their_timings(by_id: dict
     timings = [1.0, 1.1] * 100
     figure = warm_up.draw_warm_up(by_id["b1-a0"], [(0, [*timings, 90.0])])
     assert figure.layout["yaxis"]["range"][1] < 3
-    assert figure.note.endswith("Above the axis: 1, up to 90.0.")
+    assert figure.note.endswith("Above the axis: 1, up to 90.0 ms.")
     assert "Above" not in warm_up.draw_warm_up(by_id["b1-a0"], [(0, timings)]).note
     far = by_id["b1-a0"].model_copy(
         update={"samples_ms": [1.0, 1.1, 1.0, 30.0], "p50_ms": 1.05, "p50_ci_ms": (1.0, 30.0)}
