@@ -51,7 +51,7 @@ def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
     if not drawn:
         return empty_figure(NAME, f"None of these cells has a figure for {metric.title}.", table)
     values = [axis_value(metric, bar.cell) or 0.0 for bar in drawn]
-    ends = [metric.interval_of(bar.cell) or (value, value) for bar, value in zip(drawn, values, strict=True)]
+    intervals = [metric.interval_of(bar.cell) for bar in drawn]
     return Figure(
         name=NAME,
         title=write_finding(metric, drawn, values),
@@ -61,7 +61,7 @@ def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
                 values,
                 range(len(drawn)),
                 marker={"color": [theme.OTHER if bar.tone in ("", "quiet") else f"@{bar.tone}" for bar in drawn]},
-                error_x=traces.make_whiskers(values, ends, theme.INK),
+                error_x=traces.make_whiskers(values, intervals, theme.INK),
                 text=[
                     f"{bar.name}<br>{metric_with_unit(metric, bar.cell, has_interval=True)}"
                     f"{f', {bar.change} against the base' if bar.change else ''}"
@@ -74,7 +74,7 @@ def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
         ],
         layout=theme.make_layout(
             height=theme.row_height(len(drawn), per_row=44, least=120),
-            xaxis=theme.make_axis(axis_title(metric), **scales.make_linear(scales.list_reached(ends))),
+            xaxis=theme.make_axis(axis_title(metric), **scales.make_linear(scales.list_reached(intervals, *values))),
             yaxis=theme.make_numbered_rows(
                 [
                     f"{shorten_end(bar.name, most=34)}<br>{metric_with_unit(metric, bar.cell)}"
@@ -163,10 +163,9 @@ def _draw_points(
     metric: Metric, place: int, run: int, drawn: Sequence[Matched], colour: str, href: RunAddress
 ) -> theme.Json:
     mine = [(row.name, cell) for row in drawn if (cell := row.cells[place]) is not None and _read_value(metric, cell)]
-    values = [_read_value(metric, cell) or 0.0 for _, cell in mine]
     return traces.make_row_points(
-        values,
-        [metric.interval_of(cell) or (value, value) for (_, cell), value in zip(mine, values, strict=True)],
+        [_read_value(metric, cell) or 0.0 for _, cell in mine],
+        [metric.interval_of(cell) for _, cell in mine],
         [name for name, _ in mine],
         colour,
         theme.MARKS[place],

@@ -72,8 +72,8 @@ def draw_settings(
     row, at least one; `table`: the table that has every number."""
     measured = list(rows.values())
     values = [best.cell.p50_ms or 0.0 for best in measured]
-    ends = [best.cell.p50_ci_ms or (value, value) for best, value in zip(measured, values, strict=True)]
-    scale = scales.choose_scale(values, scales.list_reached(ends, *values))
+    intervals = [best.cell.p50_ci_ms for best in measured]
+    scale = scales.choose_scale(values, scales.list_reached(intervals, *values))
     time = clock_title([best.is_processor for best in measured])
     hovers = [f"{hardware_words.format_setting(best)}<br>{hardware_words.format_latency(best)}" for best in measured]
     return Figure(
@@ -83,7 +83,7 @@ def draw_settings(
         data=[
             traces.make_row_points(
                 values,
-                ends,
+                intervals,
                 list(rows),
                 theme.ACCENT,
                 "circle",
@@ -132,11 +132,9 @@ def _draw_series(
     mine: Sequence[Cell], others: Sequence[axes.Axis], address: Address, colour: str, times: Times
 ) -> theme.Json:
     runtime = mine[0].runtime
-    values = [cell.p50_ms or 0.0 for cell in mine]
-    ends = [cell.p50_ci_ms or (value, value) for cell, value in zip(mine, values, strict=True)]
     return traces.make_row_points(
-        values,
-        ends,
+        [cell.p50_ms or 0.0 for cell in mine],
+        [cell.p50_ci_ms for cell in mine],
         [_join_labels(axes.place_of(cell, others)) for cell in mine],
         colour,
         colours.runtime_mark(runtime),

@@ -33,9 +33,9 @@ MAX_LABELS = 8
 @dataclass(frozen=True, eq=False)
 class Judged:
     """A point: a cell with its latency and accuracy. `value`: the accuracy's value; `goodness`: the same with its sign
-    turned where less is better, so that more is always better; `latencies` and `accuracies`: the intervals, or the
-    value twice where there is none; `words`: both figures for the text on hover; `target` and `setting`: in words, only
-    in the chart over hardware; `time`: the latency with its interval in words, marked where it is CPU time."""
+    turned where less is better, so that more is always better; `interval`: of the accuracy; `words`: both figures for
+    the text on hover; `target` and `setting`: in words, only in the chart over hardware; `time`: the latency with its
+    interval in words, marked where it is CPU time."""
 
     cell: Cell
     accuracy: Accuracy
@@ -51,13 +51,8 @@ class Judged:
         return self.value if self.accuracy.higher_is_better else -self.value
 
     @property
-    def latencies(self) -> tuple[float, float]:
-        return self.cell.p50_ci_ms or (self.p50_ms, self.p50_ms)
-
-    @property
-    def accuracies(self) -> tuple[float, float]:
-        low, high = self.accuracy.ci_low, self.accuracy.ci_high
-        return (self.value, self.value) if low is None or high is None else (low, high)
+    def interval(self) -> traces.Interval:
+        return self.accuracy.ci_low, self.accuracy.ci_high
 
     @property
     def words(self) -> str:
@@ -244,11 +239,12 @@ def _find_front(judged: Sequence[Judged]) -> list[Judged]:
 
 def _make_layout(judged: Sequence[Judged], metric: str, xaxis: str, *, showlegend: bool) -> theme.Json:
     is_share = accuracy_metrics.metric_of(judged[0].accuracy).is_share
-    reached = scales.list_reached([point.accuracies for point in judged])
+    latencies = scales.list_reached([point.cell.p50_ci_ms for point in judged], *(point.p50_ms for point in judged))
+    values = scales.list_reached([point.interval for point in judged], *(point.value for point in judged))
     return theme.make_layout(
         height=380,
-        xaxis=theme.make_axis(xaxis, **scales.make_linear(scales.list_reached([point.latencies for point in judged]))),
-        yaxis=theme.make_axis(metric, **scales.make_linear(reached, from_zero=False, is_share=is_share)),
+        xaxis=theme.make_axis(xaxis, **scales.make_linear(latencies)),
+        yaxis=theme.make_axis(metric, **scales.make_linear(values, from_zero=False, is_share=is_share)),
         showlegend=showlegend,
     )
 
@@ -270,10 +266,9 @@ def _draw_points(
         p50s,
         values,
         mode="markers+text" if has_names else "markers",
-        error_x=traces.make_whiskers(p50s, [point.latencies for point in points], theme.SOFT, thickness=1),
-        error_y=traces.make_whiskers(values, [point.accuracies for point in points], theme.SOFT, thickness=1),
+        error_x=traces.make_whiskers(p50s, [point.cell.p50_ci_ms for point in points], theme.SOFT, thickness=1),
+        error_y=traces.make_whiskers(values, [point.interval for point in points], theme.SOFT, thickness=1),
         text=[*names],
-        textposition="top center",
         textfont={"size": 12, "color": ink},
         customdata=[[point.href, words] for point, words in zip(points, hovers, strict=True)],
         hover="%{customdata[1]}",

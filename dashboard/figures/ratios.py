@@ -117,11 +117,9 @@ def write_finding(named: Sequence[Named]) -> str:
 
 def _draw_points(verdict: str, drawn: Sequence[Named]) -> theme.Json:
     mine = [row for row in drawn if row.change.word == verdict]
-    values = [row.change.ratio or 1.0 for row in mine]
-    ends = [(row.change.low or value, row.change.high or value) for row, value in zip(mine, values, strict=True)]
     return traces.make_row_points(
-        values,
-        ends,
+        [row.change.ratio or 1.0 for row in mine],
+        [(row.change.low, row.change.high) for row in mine],
         [_make_label(row, drawn) for row in mine],
         theme.verdict_colour(verdict),
         theme.verdict_mark(verdict),

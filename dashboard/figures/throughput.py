@@ -76,7 +76,7 @@ def _draw(measured: Sequence[Cell], batches: Sequence[int], *, name: str, colour
     # None breaks the line at a batch without a cell
     cells = [by_batch.get(batch) for batch in batches]
     values = [None if cell is None else cell.throughput for cell in cells]
-    ends = [(0.0, 0.0) if cell is None else _items_interval(cell) for cell in cells]
+    intervals = [None if cell is None else _items_interval(cell) for cell in cells]
     return traces.make_line(
         map(str, batches),
         values,
@@ -85,7 +85,7 @@ def _draw(measured: Sequence[Cell], batches: Sequence[int], *, name: str, colour
         dash=colours.cell_dash(measured[0]),
         name=name,
         connectgaps=False,
-        error_y=traces.make_whiskers([value or 0.0 for value in values], ends, colour, thickness=1),
+        error_y=traces.make_whiskers(values, intervals, colour, thickness=1),
         customdata=["" if cell is None else address(cell.id) for cell in cells],
         text=["" if cell is None else format_items_per_s(cell) for cell in cells],
         hover="%{fullData.name}<br>batch %{x}: %{text} items/s",

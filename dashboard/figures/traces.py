@@ -5,6 +5,9 @@ from typing import Literal
 
 from dashboard.figures.theme import INK, SOFT, Json
 
+# the low and the high end, each None where it is not known; None without an interval
+Interval = tuple[float | None, float | None] | None
+
 
 def make_bars(x: Iterable[float], y: Iterable[object], *, hover: str, **more: object) -> Json:
     return {"type": "bar", "orientation": "h", "x": [*x], "y": [*y], "hovertemplate": f"{hover}<extra></extra>", **more}
@@ -32,7 +35,7 @@ def make_line(
 
 def make_row_points(
     values: Sequence[float],
-    intervals: Iterable[tuple[float, float]],
+    intervals: Iterable[Interval],
     rows: Iterable[str],
     colour: str,
     mark: str,
@@ -42,26 +45,30 @@ def make_row_points(
 ) -> Json:
     """Make a trace with a point and its interval in each of the named rows. `more` must have a `text` for each point
     unless `hover` does without it."""
-    error = make_whiskers(values, intervals, colour) if values else {}
+    error = make_whiskers(values, intervals, colour)
     marker = {"color": colour, "size": 9, "symbol": mark}
     return make_points(values, rows, hover=hover, mode="markers", error_x=error, marker=marker, **more)
 
 
 def make_whiskers(
-    values: Sequence[float], intervals: Iterable[tuple[float, float]], colour: str, *, thickness: float = 1.5
+    values: Iterable[float | None], intervals: Iterable[Interval], colour: str, *, thickness: float = 1.5
 ) -> Json:
-    """Make the whiskers of at least one value from the low and high ends of their intervals. An end on the wrong side
-    of its value is drawn at the value."""
-    lows, highs = zip(*intervals, strict=True)
+    """Make the whiskers of values from the low and high ends of their intervals. An end that is not known, or on the
+    wrong side of its value, is drawn at the value."""
+    known = [(value, *(interval or (None, None))) for value, interval in zip(values, intervals, strict=True)]
     return {
         "type": "data",
         "symmetric": False,
-        "array": [max(0.0, high - value) for high, value in zip(highs, values, strict=True)],
-        "arrayminus": [max(0.0, value - low) for low, value in zip(lows, values, strict=True)],
+        "array": [_measure_whisker(value, high) for value, _, high in known],
+        "arrayminus": [_measure_whisker(low, value) for value, low, _ in known],
         "color": colour,
         "thickness": thickness,
         "width": 0,
     }
+
+
+def _measure_whisker(low: float | None, high: float | None) -> float:
+    return 0.0 if low is None or high is None else max(0.0, high - low)
 
 
 def make_rule(along: Literal["x", "y"], at: float, *, colour: str = SOFT, width: float = 1, dash: str = "") -> Json:

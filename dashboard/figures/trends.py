@@ -251,17 +251,14 @@ def _draw_line(line: Line, indexes: Sequence[int], xaxis: XAxis, *, colour: str)
     """Draw the values, with a gap where other lines were measured and this line was not."""
     drawn = xaxis.with_gaps(line, indexes)
     points = [point for _, _, point in drawn]
+    ratios = [None if point is None else round(point.ratio, 5) for point in points]
     more: theme.Json = {}
     if _has_whiskers(line):
-        values = [1.0 if point is None else point.ratio for point in points]
-        ends = [
-            (value, value) if point is None else (point.low or value, point.high or value)
-            for value, point in zip(values, points, strict=True)
-        ]
-        more["error_y"] = traces.make_whiskers(values, ends, colour, thickness=1)
+        intervals = [None if point is None else (point.low, point.high) for point in points]
+        more["error_y"] = traces.make_whiskers(ratios, intervals, colour, thickness=1)
     return traces.make_points(
         [x for x, _, _ in drawn],
-        [None if point is None else round(point.ratio, 5) for point in points],
+        ratios,
         mode="lines+markers",
         name=line.name,
         connectgaps=False,
@@ -305,7 +302,6 @@ def _draw_alerts(line: Line, xaxis: XAxis) -> theme.Json:
         xaxis,
         mode="markers+text",
         text=[f"alert {mark.alert}" for mark in line.marks],
-        textposition="top center",
         textfont={"size": 11, "color": theme.INK},
         cliponaxis=False,
         marker={"color": theme.verdict_colour("slower"), "size": 12, "symbol": "triangle-up"},
