@@ -20,37 +20,28 @@ MAX_ROWS = 40
 @dataclass(frozen=True)
 class Named:
     """A comparison with its name. `where`: the settings that both cells share; `step`: from baseline to candidate;
-    `line`: the comparison in words, None where its cells are not known.
-
-    `change`: of the quantity that the line compares, else of latency; `caveat`: that outputs are wrong, else empty;
-    `quantity`: what is compared, `latency` where there is no line; `name`: `where` and `step`.
-    """
+    `line`: the comparison in words; `change`: of the quantity that the line compares."""
 
     comparison: Comparison
     where: str
-    step: str = ""
-    href: str = ""
-    line: ComparisonLine | None = None
+    step: str
+    href: str
+    line: ComparisonLine
 
     @property
     def change(self) -> Change:
-        bare = self.comparison
-        return self.line.change if self.line else Change("latency", bare.verdict, bare.ratio, bare.ci_low, bare.ci_high)
+        return self.line.change
 
     @property
     def quantity(self) -> str:
-        return (self.line.quantity if self.line else "latency").removeprefix("p50 ")
-
-    @property
-    def caveat(self) -> str:
-        return self.line.wrong if self.line is not None else ""
+        return self.line.quantity.removeprefix("p50 ")
 
     @property
     def name(self) -> str:
-        return f"{self.where}: {self.step}" if self.step else self.where
+        return f"{self.where}: {self.step}"
 
 
-VERDICT: Column[Named] = Column("Verdict", lambda row: verdict_entry(row.change.word, soft=row.caveat))
+VERDICT: Column[Named] = Column("Verdict", lambda row: verdict_entry(row.change.word, soft=row.line.wrong))
 CHANGE: Column[Named] = Number(
     "change", lambda row: Entry(row.change.text if row.change.ratio else numbers.NOT_MEASURED, row.change.ratio)
 )
@@ -132,6 +123,6 @@ def _draw_points(verdict: str, drawn: Sequence[Named]) -> theme.Json:
 
 def _describe_change(row: Named) -> str:
     """Write the change with its interval, and on a second line the quantity and the two medians."""
-    change, medians = row.change, row.line.values if row.line else ""
+    change = row.change
     words = change.text if change.is_decided else ", ".join(filter(None, (change.word, change.text)))
-    return f"{words} ({change.interval})<br>{f'{row.quantity} {medians}'.rstrip()}"
+    return f"{words} ({change.interval})<br>{f'{row.quantity} {row.line.values}'.rstrip()}"

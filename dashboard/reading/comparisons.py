@@ -22,7 +22,7 @@ NOISE_FROM = {"block": "of this block", "assumed": "assumed"}
 
 
 def _medians_entry(named: Named) -> Entry:
-    return Entry() if named.line is None else Entry(named.line.values, title=named.line.details)
+    return Entry(named.line.values, title=named.line.details)
 
 
 def _noise_entry(named: Named) -> Entry:

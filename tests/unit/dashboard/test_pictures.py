@@ -33,6 +33,7 @@ from dashboard.reading import trends as reading
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.cells.metrics import BY_NAME
+from farm.rules.presenting.lines import make_comparison_line
 from farm.rules.presenting.tables import Table
 from tests.unit.dashboard import test_closer_figures, test_figures, test_pareto, test_trends
 from tests.unit.dashboard.conftest import address
@@ -154,10 +155,11 @@ def test_hostile_names_stay_text(by_id: dict[str, Cell], document: Document, len
     cells = [by_id["b1-a0"].model_copy(update={"id": "c1"})]
     bars = [beside.Bar(name, cells[0], address("c1"), name)]
     traced = test_closer_figures.traced(test_closer_figures.span(1))
+    pair = document.comparisons[0]
     for figure in (
         beside.draw_cells(BY_NAME["p50_ms"], bars),
         lanes.draw_lanes([lanes.Traced(name, traced)], {}),
-        ratios.draw_ratios([ratios.Named(document.comparisons[0], name)]),
+        ratios.draw_ratios([ratios.Named(pair, name, "1.29.0 → 1.31.1", "", make_comparison_line(pair, {}))]),
         trend(releases=["1.29.0", name]),
         pareto.draw_cells([test_pareto.PLAIN.model_copy(update={"precision": name, "id": n}) for n in "ab"], address),
     ):
