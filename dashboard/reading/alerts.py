@@ -128,11 +128,7 @@ def _make_kinds_entry(alert: "Alert") -> Entry:
     return Entry(signs=signs, value=signs[0].word if signs else None)
 
 
-def _make_change_entry(alert: "Alert") -> Entry:
-    return make_change_entry(make_lead(alert))
-
-
-def _make_subject_entry(alert: "Alert", shared: Collection[str] = ()) -> Entry:
+def _make_subject_entry(alert: "Alert", shared: Collection[str]) -> Entry:
     """Make the entry of the cause and of the settings that are not `shared` by all rows, with all settings on hover. An
     alert without a series has its sentence."""
     settings = [setting for setting in list_settings(make_lead(alert)) if setting != alert.model.name]
@@ -150,10 +146,6 @@ def _make_release_entry(alert: "Alert") -> Entry:
     return Entry(alert.since_phrase, is_name=True, soft=soft, title=f"{found}, against {alert.good}")
 
 
-def _make_model_entry(alert: "Alert") -> Entry:
-    return Entry(alert.model.name, href=reverse("dashboard:model", args=[alert.model_id]))
-
-
 def _make_state_entry(alert: "Alert") -> Entry:
     return verdict_entry(state_of(alert), soft=alert.assignee.username if alert.assignee else "")
 
@@ -161,25 +153,6 @@ def _make_state_entry(alert: "Alert") -> Entry:
 def _make_acknowledge_entry(alert: "Alert") -> Entry:
     address = reverse("dashboard:alert_order", args=[alert.pk, "acknowledge"])
     return Entry(button=Button("Acknowledge", address, f"Acknowledge alert {alert.pk}", key="a"))
-
-
-COLUMNS: tuple[Column["Alert"], ...] = (
-    Column("Alert", _make_name_entry, order="id"),
-    Column("State", _make_state_entry, order="state"),
-    Column("Kind", _make_kinds_entry),
-    Number(
-        "change",
-        _make_change_entry,
-        "against the release that was still good, in the block that confirmed it",
-        order="change",
-    ),
-    Number("interval", lambda alert: make_interval_entry(make_lead(alert))),
-    Column("Model", _make_model_entry, order="model"),
-    Prose("What", _make_subject_entry),
-    Column("Began", _make_release_entry),
-    Column("Node", lambda alert: Entry(numbers.listed(alert.nodes) or "no node"), order="node"),
-    Column("Opened", lambda alert: as_time(alert.opened_at), order="at"),
-)
 
 
 def make_table(
@@ -193,8 +166,27 @@ def make_table(
     rows = list(alerts)
     models = {alert.model.name for alert in rows}
     shared = [part for part in find_shared_settings(map(make_lead, rows)) if part not in models]
-    subject = Prose["Alert"]("What", lambda alert: _make_subject_entry(alert, shared))
-    columns = [subject if column.text == subject.text else column for column in COLUMNS]
+    columns: list[Column[Alert]] = [
+        Column("Alert", _make_name_entry, order="id"),
+        Column("State", _make_state_entry, order="state"),
+        Column("Kind", _make_kinds_entry),
+        Number(
+            "change",
+            lambda alert: make_change_entry(make_lead(alert)),
+            "against the release that was still good, in the block that confirmed it",
+            order="change",
+        ),
+        Number("interval", lambda alert: make_interval_entry(make_lead(alert))),
+        Column(
+            "Model",
+            lambda alert: Entry(alert.model.name, href=reverse("dashboard:model", args=[alert.model_id])),
+            order="model",
+        ),
+        Prose("What", lambda alert: _make_subject_entry(alert, shared)),
+        Column("Began", _make_release_entry),
+        Column("Node", lambda alert: Entry(numbers.listed(alert.nodes) or "no node"), order="node"),
+        Column("Opened", lambda alert: as_time(alert.opened_at), order="at"),
+    ]
     columns = columns if is_ordered else [column.unordered for column in columns]
     unacknowledged = {alert.pk for alert in rows if alert.state == "open" and alert.team_id in writable}
     if unacknowledged:
