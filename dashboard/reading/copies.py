@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,16 +25,6 @@ class Copy:
     text: str
 
 
-def copy_run(run_id: int, *, matrix: str, url: str) -> list[Copy]:
-    """Make the copy buttons of a run: the command for its results, its matrix as text, and the API call for its
-    document. `url`: the farm's own address."""
-    return [
-        Copy("CLI", f"onnxfarm results {run_id}"),
-        Copy("YAML", matrix),
-        Copy("cURL", write_curl("GET", f"/runs/{run_id}/results", url=url)),
-    ]
-
-
 def copy_cell(run_id: int, cell: Cell, *, chosen: Chosen, matrix: PlainMatrix, url: str) -> list[Copy]:
     """Make the copy buttons of a cell: the command for its timings, a matrix of this cell alone, and the API call for
     its timings. `matrix`: the run's matrix, whose inputs and settings are kept."""
@@ -46,18 +36,12 @@ def copy_cell(run_id: int, cell: Cell, *, chosen: Chosen, matrix: PlainMatrix, u
     ]
 
 
-def copy_cells(runs: Mapping[int, PlainMatrix], *, chosen: Sequence[Chosen], url: str) -> list[Copy]:
-    """Make the copy buttons of compared cells: the commands and calls for their runs' results, and a matrix that
-    measures all cells side by side. `runs`: the matrices of their runs, by number."""
-    cli, request = copy_runs(list(runs), url=url)
-    return [cli, Copy("YAML", write_matrix(chosen, matrices=runs.values())), request]
-
-
-def copy_runs(runs: Sequence[int], *, url: str) -> list[Copy]:
-    """Make the copy buttons of whole runs: the commands for their results, and the API calls for their documents, a
-    line for each run."""
+def copy_runs(runs: Collection[int], *, url: str, matrix: str = "") -> list[Copy]:
+    """Make the copy buttons of runs: the commands for their results, and the API calls for their documents, a line for
+    each run. `url`: the farm's own address; `matrix`: as text, without it that button is missing."""
     return [
         Copy("CLI", "\n".join(f"onnxfarm results {run_id}" for run_id in runs)),
+        *([Copy("YAML", matrix)] if matrix else []),
         Copy("cURL", "\n".join(write_curl("GET", f"/runs/{run_id}/results", url=url) for run_id in runs)),
     ]
 

@@ -76,13 +76,16 @@ def compare(request: HttpRequest) -> HttpResponse:
             request, "compared-cells", panel["rows"], lambda line: compared_lines.make_file_row(chosen, line)
         )
     runs = _list_runs(request)
+    matrices = {choice.run_id: known[choice.run_id].matrix for choice in chosen}
     context: dict[str, object] = {
         **panel,
         "problems": problems,
         "compared": _list_cells(request, chosen, verdicts),
-        "copies": copies.copy_cells(
-            {choice.run_id: known[choice.run_id].matrix for choice in chosen},
-            chosen=pages.cell_specs([(choice.run_id, choice.cell.id) for choice in chosen]),
+        "copies": copies.copy_runs(
+            matrices,
+            matrix=copies.write_matrix(
+                pages.cell_specs([(choice.run_id, choice.cell.id) for choice in chosen]), matrices=matrices.values()
+            ),
             url=settings.PUBLIC_URL,
         ),
         "share_subject": ",".join(choice.key for choice in chosen),

@@ -217,7 +217,7 @@ def _make_below(request: HttpRequest, row: "Run", context: PageContext) -> dict[
             for section in _make_sections(request, row, context)
         },
         "matrix_text": write_text(row.matrix),
-        "copies": copies.copy_run(row.pk, matrix=write_text(row.matrix), url=settings.PUBLIC_URL),
+        "copies": copies.copy_runs([row.pk], matrix=write_text(row.matrix), url=settings.PUBLIC_URL),
         "results_command": f"onnxfarm results {row.pk} --json > run-{row.pk}.json",
         "submit_command": submit_command(main, matrix="matrix.yaml"),
     }
