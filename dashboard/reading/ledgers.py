@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from django.urls import reverse
-
+from dashboard.reading.runs import link_run
 from farm.fleet.states import NodeHealth, NodeState
 from farm.rules.comparing.margins import NoiseFloor
 from farm.rules.planning.time_left import format_about
@@ -57,7 +56,7 @@ def describe_week(
 def waiting_table(waiting: Sequence[NextBlock], node: "Node") -> Table:
     """Make the table of the blocks that wait for a node, in the order given, with the start and duration of each."""
     columns: tuple[Column[NextBlock], ...] = (
-        Column("Run", _run_entry),
+        Column("Run", lambda row: link_run(row.run) if row.run else Entry(f"a run of {row.team}")),
         Column("Begins", lambda row: Entry(describe_start(row, node), row.begins_in_minutes)),
         Number("takes", _length_entry, note="by its plan and the machine’s pace"),
     )
@@ -86,12 +85,6 @@ def describe_start(row: NextBlock, node: "Node") -> str:
 
 def _length_entry(row: NextBlock) -> Entry:
     return Entry() if row.minutes is None else Entry(_format_minutes(row.minutes), row.minutes)
-
-
-def _run_entry(row: NextBlock) -> Entry:
-    if row.run is None:
-        return Entry(f"a run of {row.team}")
-    return Entry(f"run {row.run}", row.run, href=reverse("dashboard:run", args=[row.run]))
 
 
 def _format_minutes(minutes: float) -> str:
