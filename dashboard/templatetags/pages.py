@@ -13,7 +13,6 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard import documents, markup, places
 from farm.alerts.selectors.pages import count_open_alerts
-from farm.contract.cells import Runtime
 from farm.rules.cells.commands import submit_command
 from farm.rules.presenting.tables import Head, Table
 from farm.rules.quality.accuracy_metrics import METRICS
@@ -30,8 +29,6 @@ OF_PARTS = ("part", "have")
 
 register.filter("bytes", numbers.size)
 register.filter("counted", numbers.counted)
-register.filter("duration", numbers.duration)
-register.filter("plain", numbers.plain)
 register.filter("provider", stringfilter(titles.provider))
 register.filter("share", numbers.share)
 register.filter("drawn", markup.sign)
@@ -94,12 +91,6 @@ def terms(*names: str) -> str | SafeString:
         return ""
     links = format_html_join(", ", "{}", ((term(name),) for name in names))
     return format_html('<p class="soft small">Terms: {}</p>', links)
-
-
-@register.filter
-@stringfilter
-def runtime(requirement: str) -> str:
-    return titles.runtime(Runtime.of(requirement))
 
 
 @register.filter
