@@ -6,6 +6,7 @@ from functools import cached_property
 
 from dashboard import axes
 from dashboard.figures import colours, figure, scales, theme, traces
+from dashboard.figures.cell_lines import Placed, place_column
 from dashboard.figures.figure import Address, Figure, choose_bars, empty_figure
 from farm.contract.document_cells import Cell, ProviderTime
 from farm.contract.document_comparisons import Comparison
@@ -17,6 +18,11 @@ from farm.rules.wording.numbers import MIB
 COLD_START, MEMORY, PROVIDERS = "cold-start", "memory", "providers"
 # the edge between the parts of a bar
 EDGE: theme.Json = {"color": "@paper", "width": 1}
+PROVIDER_COLUMNS: tuple[Column[ProviderTime], ...] = (
+    Column("Provider", lambda part: Entry(part.name, is_name=True)),
+    Number("share of time", lambda part: Entry(numbers.share(part.time_share), part.time_share, share=part.time_share)),
+    Number("executed nodes", lambda part: as_count(part.nodes)),
+)
 
 
 @dataclass(frozen=True)
@@ -171,11 +177,12 @@ def draw_providers(cells: Sequence[Cell], address: Address) -> Figure:
     chart is empty and says so."""
     traced = [cell for cell in cells if cell.providers and cell.twin_of is None]
     bars = CellBars(traced, address)
+    name = figure.name_column(bars.along, address)
     table = Table.of(
         PROVIDERS,
         "Time and executed nodes by provider",
-        _list_provider_columns(figure.name_column(bars.along, address)),
-        [(cell, part) for cell in traced for part in cell.providers],
+        (Column("Cell", lambda placed: name.entry(placed.cell)), *map(place_column, PROVIDER_COLUMNS)),
+        [Placed(cell, part) for cell in traced for part in cell.providers],
     )
     if not traced:
         return empty_figure(PROVIDERS, "No cell has been traced yet.", table)
@@ -238,16 +245,4 @@ def _draw_shares(provider: str, bars: CellBars, address: Address) -> theme.Json:
             [address(cell.id), part.nodes if part else 0] for cell, part in zip(bars.cells, parts, strict=True)
         ],
         hover="%{fullData.name}, %{y}<br>%{x:.3~g} % of the time, %{customdata[1]} nodes",
-    )
-
-
-def _list_provider_columns(name: Column[Cell]) -> Sequence[Column[tuple[Cell, ProviderTime]]]:
-    return (
-        Column("Cell", lambda row: name.entry(row[0])),
-        Column("Provider", lambda row: Entry(row[1].name, is_name=True)),
-        Number(
-            "share of time",
-            lambda row: Entry(numbers.share(row[1].time_share), row[1].time_share, share=row[1].time_share),
-        ),
-        Number("executed nodes", lambda row: as_count(row[1].nodes)),
     )

@@ -113,7 +113,7 @@ class CellLines:
         return [Placed(cell, row) for cell in self.cells for row in of(cell)]
 
     def columns(self, columns: Iterable[Column[Row]]) -> tuple[Column[Placed[Row]], ...]:
-        own = [_moved(column) for column in columns]
+        own = [place_column(column) for column in columns]
         return tuple(own) if self.is_alone else (Column("Cell", self._named), *own)
 
     def _named(self, placed: Placed[Row]) -> Entry:
@@ -137,7 +137,9 @@ def single_line(cell: Cell, x: Iterable[object], y: Iterable[float], *, hover: s
     return traces.make_line(x, y, colours.runtime_colour(cell.runtime), name=titles.runtime(cell.runtime), hover=hover)
 
 
-def _moved(column: Column[Row]) -> Column[Placed[Row]]:
+def place_column(column: Column[Row]) -> Column[Placed[Row]]:
+    """Make the same column for rows of several cells."""
+
     def entry(placed: Placed[Row]) -> Entry:
         return column.entry(placed.row)
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from dashboard import axes
-from dashboard.figures import figure
+from dashboard.figures import cell_bars, figure
 from dashboard.figures.figure import Address
 from dashboard.metrics import metric_text
 from farm.contract.cells import NO_POLICY
 from farm.contract.document import Document
-from farm.contract.document_cells import Cell, Input, ParityOutput, ProviderTime
+from farm.contract.document_cells import Cell, Input, ParityOutput
 from farm.contract.reasons import CellStatus
 from farm.contract.reports import Sample
 from farm.rules.cells.identity import document_fields
@@ -45,11 +45,6 @@ INPUT_COLUMNS: tuple[Column[Input], ...] = (
     Column("Type", lambda fed: Entry(fed.dtype)),
     Column("Shape", lambda fed: Entry(" × ".join(map(str, fed.shape)) or "scalar")),
     Prose("Values", lambda fed: Entry(fed.made_by)),
-)
-PROVIDER_COLUMNS: tuple[Column[ProviderTime], ...] = (
-    Column("Provider", lambda part: Entry(part.name, is_name=True)),
-    Number("share of time", lambda part: Entry(numbers.share(part.time_share), part.time_share, share=part.time_share)),
-    Number("executed nodes", lambda part: as_count(part.nodes)),
 )
 
 
@@ -159,7 +154,7 @@ def input_table(cell: Cell) -> Table:
 def provider_table(cell: Cell) -> Table:
     """Make the table of providers with their share of the traced time, the largest first; no rows without a trace."""
     parts = sorted(cell.providers, key=lambda part: -part.time_share)
-    return Table.of("placement", "Where the time goes", PROVIDER_COLUMNS, parts)
+    return Table.of("placement", "Where the time goes", cell_bars.PROVIDER_COLUMNS, parts)
 
 
 def parity_table(cell: Cell) -> Table:
