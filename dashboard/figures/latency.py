@@ -14,6 +14,7 @@ from farm.rules.presenting.times import Times, clock_title
 from farm.rules.wording import numbers, titles
 
 NAME = "latency"
+WHISKERS = "Whiskers: 95 % interval of the median over process launches."
 
 
 def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: Address) -> Figure:
@@ -35,8 +36,6 @@ def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], addre
         return empty_figure(NAME, "No cell has ended with a latency.", table)
     rows = axes.places(measured, others)
     titled = times.title(measured, "p50 latency")
-    values = [cell.p50_ms for cell in measured if cell.p50_ms is not None]
-    scale = scales.choose_scale(values, scales.list_reached([cell.p50_ci_ms for cell in measured], *values))
     runtimes = sorted({cell.runtime for cell in measured}, key=axes.runtime_sort_key)
     # where there are many runtimes, only the oldest and the newest ones are coloured
     coloured = {*runtimes[:1], *runtimes[1 - theme.SLOTS :]}
@@ -54,14 +53,9 @@ def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], addre
             )
             for runtime in runtimes
         ],
-        layout=theme.make_layout(
-            height=theme.row_height(len(rows), per_row=32),
-            xaxis=theme.make_axis(f"{titled}, ms{', logarithmic' if 'type' in scale else ''}", **scale),
-            yaxis=theme.make_named_rows([_join_labels(row) for row in rows]),
-            showlegend=len(runtimes) > 1,
-        ),
+        layout=_make_layout(titled, measured, list(map(_join_labels, rows)), showlegend=len(runtimes) > 1),
         table=table,
-        note="Whiskers: 95 % interval of the median over process launches.",
+        note=WHISKERS,
     )
 
 
@@ -71,9 +65,6 @@ def draw_settings(
     """Draw measured settings with their intervals, each in a row of its own. `rows`: the settings by the name of their
     row, at least one; `table`: the table that has every number."""
     measured = list(rows.values())
-    values = [best.cell.p50_ms or 0.0 for best in measured]
-    intervals = [best.cell.p50_ci_ms for best in measured]
-    scale = scales.choose_scale(values, scales.list_reached(intervals, *values))
     time = clock_title([best.is_processor for best in measured])
     hovers = [f"{hardware_words.format_setting(best)}<br>{hardware_words.format_latency(best)}" for best in measured]
     return Figure(
@@ -82,8 +73,8 @@ def draw_settings(
         summary=f"{title}, by {time}. The table has every number.",
         data=[
             traces.make_row_points(
-                values,
-                intervals,
+                [best.cell.p50_ms or 0.0 for best in measured],
+                [best.cell.p50_ci_ms for best in measured],
                 list(rows),
                 theme.ACCENT,
                 "circle",
@@ -92,14 +83,9 @@ def draw_settings(
                 customdata=[address(best) for best in measured],
             )
         ],
-        layout=theme.make_layout(
-            height=theme.row_height(len(rows), per_row=32),
-            xaxis=theme.make_axis(f"{time}, ms{', logarithmic' if 'type' in scale else ''}", **scale),
-            yaxis=theme.make_named_rows(list(rows)),
-            showlegend=False,
-        ),
+        layout=_make_layout(time, [best.cell for best in measured], list(rows), showlegend=False),
         table=table,
-        note="Whiskers: 95 % interval of the median over process launches.",
+        note=WHISKERS,
     )
 
 
@@ -121,6 +107,17 @@ def _write_summary(cells: Sequence[Cell], titled: str) -> str:
     return (
         f"{numbers.counted(len(values), 'cell')}: {titled} from {numbers.milliseconds(values[0])} to "
         f"{numbers.milliseconds(values[-1])} ms. The table below has every number."
+    )
+
+
+def _make_layout(time: str, measured: Sequence[Cell], rows: Sequence[str], *, showlegend: bool) -> theme.Json:
+    values = [cell.p50_ms or 0.0 for cell in measured]
+    scale = scales.choose_scale(values, scales.list_reached([cell.p50_ci_ms for cell in measured], *values))
+    return theme.make_layout(
+        height=theme.row_height(len(rows), per_row=32),
+        xaxis=theme.make_axis(f"{time}, ms{', logarithmic' if 'type' in scale else ''}", **scale),
+        yaxis=theme.make_named_rows(rows),
+        showlegend=showlegend,
     )
 
 
