@@ -17,7 +17,6 @@ from dashboard.figures.theme import DASH_LENGTHS, INK, SHAPES, SOFT, Json
 # the side of the square that is stretched to the size of the drawing
 SIDE = 10_000
 MAX_TICK = 18
-ANCHORS = {"left": "start", "center": "middle", "right": "end"}
 
 Spots = Sequence[tuple[float | None, float | None]]
 
@@ -213,10 +212,9 @@ def _write_names(data: Sequence[Json], frame: Frame, width: float, kind: str) ->
 
 
 def _write_note(note: Json, frame: Frame) -> str:
-    """Write an annotation at the drawing's edge, or at a value of x."""
-    x = note["x"] if note.get("xref") == "paper" else frame.x.within(note["x"])
-    more = f'dx="4" dy="4" text-anchor="{ANCHORS[note["xanchor"]]}" {_format_font(note["font"])}'
-    return _write_text(note["text"], _percent(x), _percent(1 - frame.y.within(note["y"])), more)
+    """Write an annotation that begins at a part of the width, 1 for the right edge, beside a value of y."""
+    more = f'dx="4" dy="4" {_format_font(note["font"])}'
+    return _write_text(note["text"], _percent(note["x"]), _percent(1 - frame.y.within(note["y"])), more)
 
 
 def _format_font(font: Json) -> str:
