@@ -47,10 +47,6 @@ def version_address(version: "Version") -> str:
     return f"{reverse('dashboard:model', args=[version.model_id])}?version={version.number}"
 
 
-NAMES: tuple[Column["Run"], ...] = (
-    Column("Run", lambda run: link_run(run.pk, title=run.headline), order="id"),
-    Column("Model", lambda run: Entry(str(run.version), href=version_address(run.version)), order="model"),
-)
 ORIGINS: tuple[Column["Run"], ...] = (
     Column("Why", lambda run: Entry(run.reason)),
     Number("cells", lambda run: as_count(run.cell_count), order="cells"),
@@ -83,7 +79,8 @@ def make_table(
     rows = list(runs)
     shared = leads.find_shared_settings(map(read_lead, rows))
     columns = (
-        *NAMES,
+        Column["Run"]("Run", lambda run: link_run(run.pk, title=run.headline), order="id"),
+        Column["Run"]("Model", lambda run: Entry(str(run.version), href=version_address(run.version)), order="model"),
         Column["Run"]("State", lambda run: verdict_entry(states[run.pk]), order="state"),
         Column["Run"]("Verdict", lambda run: leads.make_verdict_entry(read_lead(run)), order="verdict"),
         Number["Run"](
