@@ -32,16 +32,12 @@ _OPERATORS: Mapping[str, int] = {
 _LEADING = ("runtime", "provider", "precision")
 
 
-def runtime_slot(runtime: Runtime) -> int:
-    """Return the number of a runtime's series colour, 1 to SLOTS. Neighbouring minor versions, and the first patches of
-    a version, have different colours; releases further apart may share a colour."""
+def runtime_colour(runtime: Runtime) -> str:
+    """Return the colour of a runtime's series. Neighbouring minor versions, and the first patches of a version, have
+    different colours; releases further apart may share a colour."""
     release = release_order(runtime.version)
     own = 0 if runtime.distribution == "onnxruntime" else crc32(runtime.distribution.encode()) % SLOTS
-    return (3 * release.minor + 2 * release.micro + 4 + own) % SLOTS + 1
-
-
-def runtime_colour(runtime: Runtime) -> str:
-    return _series_colour(runtime_slot(runtime))
+    return _series_colour((3 * release.minor + 2 * release.micro + 4 + own) % SLOTS + 1)
 
 
 def runtime_mark(runtime: Runtime) -> str:
