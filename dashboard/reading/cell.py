@@ -50,14 +50,12 @@ INPUT_COLUMNS: tuple[Column[Input], ...] = (
 
 @dataclass(frozen=True)
 class Placement:
-    """The requested providers and those that ran, in words. `is_as_asked`: every requested provider started and no
-    other ran; also true where nothing ran, and for a policy, under which ONNX Runtime chooses. `sentence`: what
-    differs, else empty."""
+    """The requested providers and those that ran, in words. `sentence`: what differs; empty where every requested
+    provider started and no other ran, where nothing ran, and for a policy, under which ONNX Runtime chooses."""
 
     requested: str
     active: str
-    is_as_asked: bool
-    sentence: str
+    sentence: str = ""
 
 
 def describe_placement(cell: Cell) -> Placement:
@@ -68,10 +66,10 @@ def describe_placement(cell: Cell) -> Placement:
         traced = sorted(cell.providers, key=lambda part: -part.time_share)
         chosen = [part.name for part in traced] or cell.active_providers
         active = _join_providers(chosen) if cell.active_providers else numbers.NOT_MEASURED
-        return Placement(f"policy {cell.policy}", active, True, "")
+        return Placement(f"policy {cell.policy}", active)
     requested, ran = cell.requested_providers or [cell.provider], cell.active_providers
     if not ran:
-        return Placement(_join_providers(requested), numbers.NOT_MEASURED, True, "")
+        return Placement(_join_providers(requested), numbers.NOT_MEASURED)
     sentence = ""
     extra = [name for name in ran if name not in requested]
     if missing := lost_providers(cell):
@@ -81,7 +79,7 @@ def describe_placement(cell: Cell) -> Placement:
         shares = [part.time_share for part in cell.providers if part.name in extra]
         time = f" and has {numbers.share(sum(shares))} of the time" if shares else ""
         sentence = f"{_list_names(requested)} was requested; {_list_names(extra)} also ran{time}."
-    return Placement(_join_providers(requested), _join_providers(ran), not sentence, sentence)
+    return Placement(_join_providers(requested), _join_providers(ran), sentence)
 
 
 def _join_providers(names: Sequence[str]) -> str:

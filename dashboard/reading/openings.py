@@ -45,7 +45,7 @@ def list_warnings(cells: Sequence[Cell]) -> list[str]:
     """Return a list with a single sentence that names the cells which ran on other providers than requested; empty
     where none did. A/A twins do not count. Wrong outputs are not repeated here, since the headline names them."""
     own = list_planned_cells(cells)
-    misplaced = [cell for cell in own if not describe_placement(cell).is_as_asked]
+    misplaced = [cell for cell in own if describe_placement(cell).sentence]
     if not misplaced:
         return []
     counted = numbers.counted(len(misplaced), "cell")
