@@ -78,7 +78,14 @@ def make_panel(
     shown = [measured for best in bests for measured in (*best.most_items.settings, *best.fastest.settings)]
     kinds = {measured.is_processor for measured in shown}
     rows = [row for best in bests for row in _make_rows(best, budget, address, are_mixed=len(kinds) > 1)]
-    heads = _make_heads(clock_title(sorted(kinds)), hardware_words.items_heading(shown))
+    heads = (
+        Head("Machine"),
+        Head("Wanted"),
+        Head("Setting"),
+        Head(f"{clock_title(sorted(kinds))}, ms", is_number=True, note="with half of its 95 % interval over launches"),
+        Head(hardware_words.items_heading(shown), is_number=True),
+        Head("Outputs"),
+    )
     table = Table("best-settings", "Best settings on each machine", heads, rows)
     title = f"The best of {numbers.counted(len(settings), 'measured setting')}"
     return Panel(
@@ -101,17 +108,6 @@ def _name_settings(shown: Sequence[MeasuredSetting]) -> dict[str, MeasuredSettin
     varying = axes.varying_axes([measured.cell for measured in shown])
     ranked = sorted(shown, key=lambda measured: measured.cell.p50_ms or 0.0)
     return {f"{axes.name_of(measured.cell, varying)} on {measured.node}": measured for measured in ranked}
-
-
-def _make_heads(time: str, items: str) -> tuple[Head, ...]:
-    return (
-        Head("Machine"),
-        Head("Wanted"),
-        Head("Setting"),
-        Head(f"{time}, ms", is_number=True, note="with half of its 95 % interval over launches"),
-        Head(items, is_number=True),
-        Head("Outputs"),
-    )
 
 
 def parse_budget(typed: str) -> tuple[float | None, str]:
