@@ -1,8 +1,8 @@
 """The fields of the heat map: what each shows of its cell, and its colour."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from math import log
 
 from dashboard import axes
@@ -31,28 +31,27 @@ RAMP = 5
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric that can colour the map. `name`: its name in the address; `of`: its name in the table of metrics;
-    `read`: returns a cell's value, which decides its colour; `write`: returns the value in words."""
+    """A metric that can colour the map. `name`: its name in the address; `of`: its name in the table of metrics."""
 
     name: str
     of: str
     label: str
-    read: Callable[[Cell], float | None]
-    write: Callable[[Cell], str]
 
+    def read(self, cell: Cell) -> float | None:
+        """Return the value that decides a cell's colour; None for verdicts, which decide it themselves."""
+        return None if self.name == "verdict" else MEASURED[self.of].value(cell)
 
-def _make_colour_metric(name: str, of: str, *, label: str = "") -> Metric:
-    metric = MEASURED[of]
-    return Metric(name, of, label or metric.title, metric.value, partial(metric_with_unit, metric))
+    def write(self, cell: Cell) -> str:
+        return metric_with_unit(MEASURED[self.of], cell)
 
 
 METRICS = (
-    replace(_make_colour_metric("verdict", "p50_ms", label="verdict"), read=lambda cell: None),
-    _make_colour_metric("p50", "p50_ms", label="p50 latency"),
-    _make_colour_metric("throughput", "throughput"),
-    _make_colour_metric("session", "session_ms"),
-    _make_colour_metric("first", "first_ms"),
-    _make_colour_metric("memory", "peak_memory_bytes"),
+    Metric("verdict", "p50_ms", "verdict"),
+    Metric("p50", "p50_ms", "p50 latency"),
+    Metric("throughput", "throughput", MEASURED["throughput"].title),
+    Metric("session", "session_ms", MEASURED["session_ms"].title),
+    Metric("first", "first_ms", MEASURED["first_ms"].title),
+    Metric("memory", "peak_memory_bytes", MEASURED["peak_memory_bytes"].title),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}
 
