@@ -113,11 +113,8 @@ def draw_cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequen
             f"process, so without an interval.{rest} The table below has every number."
         ),
         data=bars.stacked(START, shown),
-        layout=theme.make_row_layout(
-            len(shown),
-            theme.make_axis("ms until the first answer, in one fresh process", **reached),
-            barmode="stack",
-            showlegend=True,
+        layout=theme.make_bar_layout(
+            len(shown), theme.make_axis("ms until the first answer, in one fresh process", **reached), is_stacked=True
         ),
         table=table,
     )
@@ -167,7 +164,7 @@ def draw_memory(cells: Sequence[Cell], address: Address) -> Figure:
                 hover="%{y}, %{customdata[1]}<br>%{x:.4~g} MiB",
             )
         ],
-        layout=theme.make_row_layout(len(shown), theme.make_axis("peak memory of the process, MiB", **reached)),
+        layout=theme.make_bar_layout(len(shown), theme.make_axis("peak memory of the process, MiB", **reached)),
         table=table,
     )
 
@@ -195,11 +192,10 @@ def draw_providers(cells: Sequence[Cell], address: Address) -> Figure:
             f"{numbers.counted(len(traced), 'cell')}, from a trace of each. The table below has every number."
         ),
         data=[_draw_shares(name, bars, address) for name in names],
-        layout=theme.make_row_layout(
+        layout=theme.make_bar_layout(
             len(traced),
             theme.make_axis("share of inference time, %", range=[0, 100], tickvals=[0, 25, 50, 75, 100]),
-            barmode="stack",
-            showlegend=True,
+            is_stacked=True,
         ),
         table=table,
         note="Shares are from traces, which add some time to every node.",

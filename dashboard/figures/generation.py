@@ -61,11 +61,10 @@ def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Ti
             f"of launches.{rest} The table has every number."
         ),
         data=bars.stacked(parts, shown),
-        layout=theme.make_row_layout(
+        layout=theme.make_bar_layout(
             len(shown),
             theme.make_axis(f"ms{of} of one generation", **scales.make_linear([total_ms(cell) for cell in shown])),
-            barmode="stack",
-            showlegend=True,
+            is_stacked=True,
         ),
         table=Table.of(PHASES, "Where the time of a generation goes", columns, cells),
     )
