@@ -27,12 +27,10 @@ class Groups:
     high: float
 
 
-def split_launches(samples_ms: Sequence[float]) -> Groups | None:
-    """Sort the launches and split them in two groups at the largest ratio between neighbours. None for fewer than four
-    launches. The caller decides whether the cell is bimodal at all."""
+def split_launches(samples_ms: Sequence[float]) -> Groups:
+    """Sort the launches and split them in two groups at the largest ratio between neighbours. The caller decides
+    whether the cell is bimodal, which needs several launches."""
     ordered = sorted(samples_ms)
-    if len(ordered) < 4:
-        return None
     gaps = [after / before for before, after in pairwise(ordered)]
     split = gaps.index(max(gaps)) + 1
     lower, upper = ordered[:split], ordered[split:]
