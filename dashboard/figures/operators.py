@@ -72,9 +72,7 @@ def draw_operators(comparison: Comparison, names: tuple[str, str]) -> Figure:
 
 def write_finding(comparison: Comparison) -> str:
     """Say which type of operator explains the change. Where none does, or nothing changed, name the type that changed
-    most. How many operators have a verdict of their own follows."""
-    if not comparison.operators:
-        return "Not traced side by side yet"
+    most. How many operators have a verdict of their own follows. There must be an operator."""
     named = find_largest_share(comparison.operators)
     if named is not None and named.share is not None and named.share >= NAMED_SHARE and is_change(comparison.verdict):
         return f"{_describe_move(named)}, {numbers.explains(named.moved_us, named.share)}{_describe_judged(comparison)}"

@@ -58,7 +58,7 @@ def make_linear(values: Sequence[float], *, from_zero: bool = True, room: float 
     `room`: the free part beyond the last tick, as a share of the axis; `is_share`: the values are fractions, so ticks
     are written in percent."""
     low = 0.0 if from_zero else min(values, default=0.0)
-    high = max([*values, low], default=1.0)
+    high = max([*values, low])
     if high <= low:
         # all values are equal, or there is none
         low, high = (low, low + 1.0) if from_zero else (low - 0.5, low + 0.5)
