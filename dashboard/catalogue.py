@@ -102,8 +102,8 @@ def _list_entries(section: Section) -> Iterator[Entry]:
     """List the documents of the lines `[title](path): summary`; those that are not installed are left out."""
     for href, summary in section.listed:
         name = normpath(href).removesuffix(".md")
-        if name in documents.names():
-            yield Entry(name, documents.title_of(name), summary, documents.address(name))
+        if (listed := documents.document(name)) is not None:
+            yield Entry(name, listed.title, summary, documents.address(name))
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """The farm's own documents: their folder, their names, and their content as HTML and as sections.
 
 In a checkout the documents are in `docs`; the wheel installs them under `share/doc/onnxfarm` of the environment. They
-are written in CommonMark with tables; HTML in them is shown as text. A document that does not exist has its name as
-title (`title_of`). Their attachments are the PNG, YAML, Python and TOML files in the same folder. A document that
-became part of another one is known by its old name (`moved_to`, by the part of the name before the first `/`).
+are written in CommonMark with tables; HTML in them is shown as text. Their attachments are the PNG, YAML, Python and
+TOML files in the same folder. A document that became part of another one is known by its old name (`moved_to`, by the
+part of the name before the first `/`).
 """
 
 import re
@@ -137,11 +137,6 @@ def terms(code: Path = ROOT) -> dict[str, Term]:
     return {
         word: Term(explanation, _anchor_of_words(words)) for words, explanation in rows for word in words.split(", ")
     }
-
-
-def title_of(name: str) -> str:
-    shown = document(name)
-    return shown.title if shown else name
 
 
 def address(name: str, anchor: str = "") -> str:
