@@ -3,7 +3,7 @@
 The installed wheel is not changed. The farm serves only the modules that draw ONNX models. It does not serve Netron's
 own host (`browser.js`, which asks ipinfo.io for a country and sends telemetry to Google), start script or page. The
 frame shows the wheel's page without scripts and links, and `static/dashboard/netron/host.js` drives it.
-docs/comparing.md says more. Where Netron is not installed, there is no `folder`, and `release` is empty.
+docs/comparing.md says more.
 
 These files have their own addresses and are no static files. A sandboxed frame has an opaque origin, so it loads
 modules only from responses that allow every origin, and a server of static files may not send that header.
@@ -15,8 +15,7 @@ import json
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.metadata import distribution, version
 from pathlib import Path
 
 # the viewer, the modules that it imports before it knows the format, and the modules for ONNX
@@ -70,46 +69,38 @@ class Part:
 
 
 @cache
-def folder() -> Path | None:
-    spec = find_spec("netron")
-    return Path(spec.origin).parent if spec and spec.origin else None
+def folder() -> Path:
+    """Find the files of the wheel, without importing it."""
+    return Path(str(distribution("netron").locate_file("netron")))
 
 
 @cache
-def skeleton() -> Skeleton | None:
-    """Read Netron's page without its scripts and external links; None where Netron is not installed."""
-    where = folder()
-    if where is None:
-        return None
-    page = SCRIPT.sub("", (where / "index.html").read_text(encoding="utf-8"))
+def skeleton() -> Skeleton:
+    """Read Netron's page without its scripts and external links."""
+    page = SCRIPT.sub("", (folder() / "index.html").read_text(encoding="utf-8"))
     styles, body = STYLE.findall(page), BODY.search(page)
     return Skeleton(style="\n".join(styles), body=LINK.sub("", body.group(1)) if body else "")
 
 
 @cache
 def operators() -> bytes:
-    """Read Netron's description of ONNX's operators as gzipped JSON, without the long examples. The JSON is an empty
-    list where Netron is not installed."""
-    where = folder()
-    if where is None:
-        return gzip.compress(b"[]")
-    known = json.loads((where / "onnx-metadata.json").read_bytes())
+    """Read Netron's description of ONNX's operators as gzipped JSON, without the long examples."""
+    known = json.loads((folder() / "onnx-metadata.json").read_bytes())
     kinds = [{name: part for name, part in operator.items() if name != "examples"} for operator in known]
     return gzip.compress(json.dumps(kinds, separators=(",", ":")).encode(), mtime=0)
 
 
 @cache
 def release() -> str:
-    return version("netron") if folder() else ""
+    return version("netron")
 
 
 @cache
 def part(name: str) -> Part | None:
-    """Read a file that the frame may load; None for any other name, and where Netron is not installed."""
-    where = folder()
-    if where is None or name not in SERVED | OWN:
+    """Read a file that the frame may load; None for any other name."""
+    if name not in SERVED | OWN:
         return None
-    content = ((OWN_FOLDER if name in OWN else where) / name).read_bytes()
+    content = ((OWN_FOLDER if name in OWN else folder()) / name).read_bytes()
     # the digest changes with each release of Netron and of the farm, so browsers load the file again
     digest = hashlib.sha256(content).hexdigest()[:16]
     kind = "text/css" if name.endswith(".css") else "text/javascript"

@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-import sys
 
 import numpy as np
 import onnx
@@ -11,7 +10,6 @@ import pytest
 from django.test import Client
 from onnx import TensorProto, helper, numpy_helper
 
-from dashboard import netron
 from farm.accounts.models import User
 from farm.registry import services, storage
 from farm.registry.models import Outline, Version
@@ -214,16 +212,3 @@ def test_what_netron_knows_of_operators_comes_small_and_is_kept_by_the_browser(s
     known = json.loads(gzip.decompress(answer.content))
     assert {"Conv", "MatMul"} <= {one["name"] for one in known}
     assert all("examples" not in one for one in known)
-
-
-def test_a_farm_without_the_wheel_says_so(signed_in: Client, version: Version, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("folder", "skeleton", "release", "operators", "part"):
-        getattr(netron, name).cache_clear()
-    monkeypatch.setitem(sys.modules, "netron", None)
-    try:
-        assert "Netron is not installed" in assert_is_page(signed_in.get(address(version)))
-        assert_is_page(signed_in.get("/graph/netron/"), 404)
-        assert signed_in.get("/graph/netron/view.js").status_code == 404
-    finally:
-        for name in ("folder", "skeleton", "release", "operators", "part"):
-            getattr(netron, name).cache_clear()
