@@ -70,7 +70,7 @@ class Part:
 
 @cache
 def folder() -> Path:
-    """Find the files of the wheel, without importing it."""
+    # the wheel is found without importing it
     return Path(str(distribution("netron").locate_file("netron")))
 
 

@@ -212,7 +212,7 @@ def _write_names(data: Sequence[Json], frame: Frame, width: float, kind: str) ->
 
 
 def _write_note(note: Json, frame: Frame) -> str:
-    """Write an annotation that begins at a part of the width, 1 for the right edge, beside a value of y."""
+    # x is a part of the width, 1 at the right edge, and y a value of the axis
     more = f'dx="4" dy="4" {_format_font(note["font"])}'
     return _write_text(note["text"], _percent(note["x"]), _percent(1 - frame.y.within(note["y"])), more)
 

@@ -82,7 +82,6 @@ def make_layout(*, height: int, xaxis: Json, yaxis: Json, **more: object) -> Jso
 
 
 def make_bar_layout(rows: int, xaxis: Json, *, is_stacked: bool = False) -> Json:
-    """Make the layout of rows of bars. `is_stacked`: bars consist of parts, which a key names."""
     parts: Json = {"barmode": "stack", "showlegend": True} if is_stacked else {}
     return make_layout(height=row_height(rows), xaxis=xaxis, yaxis=make_named_rows(), bargap=0.35, **parts)
 

@@ -31,14 +31,15 @@ RAMP = 5
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric that can colour the map. `name`: its name in the address; `of`: its name in the table of metrics."""
+    """A metric that can colour the map. `name`: its name in the address; `of`: its name in the table of metrics;
+    `read`: returns a cell's value, which decides its colour; `write`: returns the value in words."""
 
     name: str
     of: str
     label: str
 
     def read(self, cell: Cell) -> float | None:
-        """Return the value that decides a cell's colour; None for verdicts, which decide it themselves."""
+        # a verdict decides the colour itself
         return None if self.name == "verdict" else MEASURED[self.of].value(cell)
 
     def write(self, cell: Cell) -> str:
