@@ -83,18 +83,10 @@ class CellLines:
         return self.line(cell, map(curve.x, rows), map(curve.y, rows), hover=curve.hover)
 
     def line(
-        self,
-        cell: Cell,
-        x: Iterable[object],
-        y: Iterable[float],
-        *,
-        hover: str,
-        name: str = "",
-        dash: str = "",
-        **more: object,
+        self, cell: Cell, x: Iterable[object], y: Iterable[float], *, hover: str, name: str = "", dash: str = ""
     ) -> theme.Json:
         """Draw the line of a cell with its points. Lines from the eighth cell on are grey. `name`: replaces the cell's
-        name in the key; `more`: further attributes of Plotly's trace."""
+        name in the key."""
         colour = self._colour_of(cell) if self.cells.index(cell) < theme.SLOTS else colours.GREY
         heights = [*y]
         return traces.make_line(
@@ -106,7 +98,6 @@ class CellLines:
             customdata=[self.address(cell.id)] * len(heights) if self.address else [],
             name=name or self.name(cell),
             dash=dash,
-            **more,
         )
 
     def rows(self, of: Callable[[Cell], Iterable[Row]]) -> list[Placed[Row]]:
