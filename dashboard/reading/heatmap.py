@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from django.core.paginator import Page, Paginator
+
 from dashboard import axes
 from dashboard.figures.figure import Address
 from dashboard.reading.heatmap_fields import BY_NAME, METRICS, OPEN_STATES, Field, Grid, Metric, make_field
-from dashboard.reading.heatmap_layout import MIN_ROWS, PART_FIELDS, Layout
+from dashboard.reading.heatmap_layout import MIN_ROWS, PART_FIELDS, Layout, LayoutRow
 from farm.contract.document_cells import Cell
 from farm.rules.presenting import prefills
 from farm.rules.presenting.times import clock_title
@@ -25,21 +27,9 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Part:
-    """The part of a large map that is shown: rows `first` to `last` of `total` rows, as part `number` of `count` parts.
-    All numbers count from 1."""
-
-    number: int
-    count: int
-    first: int
-    last: int
-    total: int
-
-
-@dataclass(frozen=True)
 class HeatMap:
     """The map as it is drawn. `choices`: the axes that the reader may choose for the columns; `cells`: the cells in the
-    shown rows; `part`: None where all rows are shown; `ends`: the smallest and the largest value in words, which have
+    shown rows; `part`: of a large map, else None; `ends`: the smallest and the largest value in words, which have
     the lightest and the darkest colour, empty without values and for the metric `verdict`; `so_far`: which kind of time
     the cells show that are still being measured, since their verdicts may rest on another kind; empty where there are
     none; `is_compact`: drawn narrow, from COMPACT_FROM columns on; `shows_items_per_s`: in place of times, in a map by
@@ -52,7 +42,7 @@ class HeatMap:
     rows: Sequence[Row]
     choices: Sequence[axes.Axis] = ()
     cells: Sequence[Cell] = ()
-    part: Part | None = None
+    part: "Page[LayoutRow] | None" = None
     ends: Sequence[str] = ()
     so_far: str = ""
 
@@ -103,9 +93,12 @@ def draw_layout(
         timed={cell.id: cell for cell in timed},
     )
 
-    shown_part = _find_part(layout, part) if layout.is_large else None
-    rows = layout.rows if shown_part is None else layout.rows[shown_part.first - 1 : shown_part.last]
     heads = layout.heads
+    shown_part: Page[LayoutRow] | None = None
+    if layout.is_large:
+        parts = Paginator(layout.rows, max(MIN_ROWS, PART_FIELDS // len(heads)))
+        shown_part = parts.get_page(max(1, part))
+    rows = layout.rows if shown_part is None else shown_part.object_list
     return HeatMap(
         metric=chosen,
         column_axis=layout.column_axis,
@@ -120,12 +113,3 @@ def draw_layout(
         ends=[chosen.write(cell) for _, cell in ends],
         so_far=clock_title([cell.id in times.by_processor for cell in open_cells], CLOCK) if open_cells else "",
     )
-
-
-def _find_part(layout: Layout, number: int) -> Part:
-    """Find the part with this number, or the nearest part."""
-    each = max(MIN_ROWS, PART_FIELDS // len(layout.heads))
-    count = -(-len(layout.rows) // each)
-    number = min(max(1, number), count)
-    first = (number - 1) * each + 1
-    return Part(number, count, first, min(first + each - 1, len(layout.rows)), len(layout.rows))

@@ -14,6 +14,8 @@ from farm.rules.presenting.times import Times
 MAX_FIELDS, PART_FIELDS, MIN_ROWS = 100, 60, 4
 # the cells of a row, by the label of their column
 CellsByColumn = Mapping[str, Sequence[Cell]]
+# the labels of a row with its cells
+LayoutRow = tuple[tuple[str, ...], CellsByColumn]
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Layout:
     column_axis: axes.Axis
     row_axes: Sequence[axes.Axis]
     heads: Sequence[str]
-    rows: Sequence[tuple[tuple[str, ...], CellsByColumn]]
+    rows: Sequence[LayoutRow]
     by_id: Mapping[str, Cell]
     compared: Mapping[str, Sequence[Comparison]]
     times: Times
@@ -55,7 +57,7 @@ def make_layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, col
     for cell in shown:
         groups.setdefault(axes.place_of(cell, row_axes), {}).setdefault(column_axis.label(cell), []).append(cell)
 
-    def has_cells_to_show(row: tuple[tuple[str, ...], CellsByColumn]) -> bool:
+    def has_cells_to_show(row: LayoutRow) -> bool:
         return any(cell.reason is None or cell.p50_ms is not None for cells in row[1].values() for cell in cells)
 
     rows = [(labels, groups[labels]) for labels in axes.places(shown, row_axes)]
@@ -73,11 +75,11 @@ def make_layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, col
     return replace(layout, rows=_sort_rows(layout)) if layout.is_large else layout
 
 
-def _sort_rows(layout: Layout) -> list[tuple[tuple[str, ...], CellsByColumn]]:
+def _sort_rows(layout: Layout) -> list[LayoutRow]:
     """Sort the rows by their largest slowdown along the columns; rows without one keep their order at the end."""
     axis = layout.column_axis.name
 
-    def slowdown(row: tuple[tuple[str, ...], CellsByColumn]) -> float:
+    def slowdown(row: LayoutRow) -> float:
         cells = [cell for group in row[1].values() for cell in group]
         pairs = [pair for cell in cells for pair in layout.compared.get(cell.id, ())]
         return max((pair.ratio or 1.0 for pair in pairs if pair.axis == axis and pair.verdict == "slower"), default=0.0)
