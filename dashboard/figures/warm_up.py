@@ -6,7 +6,6 @@ from statistics import median
 
 from dashboard.figures import scales, theme, traces
 from dashboard.figures.figure import Figure, empty_figure, rounded_entry, thin_places
-from farm.contract.document_cells import Cell
 from farm.rules.presenting.tables import Column, Entry, Number, Table, as_number
 from farm.rules.wording import numbers
 
@@ -55,7 +54,7 @@ COLUMNS: tuple[Column[Launch], ...] = (
 )
 
 
-def draw_warm_up(cell: Cell, timings: Sequence[tuple[int, Sequence[float]]]) -> Figure:
+def draw_warm_up(timings: Sequence[tuple[int, Sequence[float]]]) -> Figure:
     """Draw a thin line for each of the last MAX_LAUNCHES launches, the last one in the accent colour and the others
     in grey. Launches with fewer than MIN_TIMINGS timings are left out; without any other the chart is empty and says
     so. Long lines are thinned, but keep their lowest and highest times. `timings`: the number of each launch, from 0,
@@ -74,10 +73,7 @@ def draw_warm_up(cell: Cell, timings: Sequence[tuple[int, Sequence[float]]]) -> 
             f"Every timing of {numbers.counted(len(drawn), 'process launch', 'process launches')} in the order in "
             "which they were taken, after the warm-up that is not counted. The table below says how each begins."
         ),
-        data=[
-            _draw_line(cell, launch, max_points=MAX_POINTS // len(drawn), is_last=launch is drawn[-1])
-            for launch in drawn
-        ],
+        data=[_draw_line(launch, max_points=MAX_POINTS // len(drawn), is_last=launch is drawn[-1]) for launch in drawn],
         layout=theme.make_layout(
             height=260,
             xaxis=theme.make_axis("inference of the launch", zeroline=False, **scales.make_linear(lengths)),
@@ -96,7 +92,7 @@ def _write_finding(launches: Sequence[Launch]) -> str:
     return f"The first tenth of a launch is {numbers.share(abs(ratio - 1))} {word} than its last half"
 
 
-def _draw_line(cell: Cell, launch: Launch, *, max_points: int, is_last: bool) -> theme.Json:
+def _draw_line(launch: Launch, *, max_points: int, is_last: bool) -> theme.Json:
     places = thin_places(launch.times_ms, most=max_points)
     colour = theme.ACCENT if is_last else theme.OTHER
     return traces.make_points(

@@ -371,7 +371,7 @@ def _render_trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpRespons
         "figures": [
             drawn,
             timelines.draw_placement(trace),
-            *([] if gone else [warm_up.draw_warm_up(cell, list_launches(row, cell_id))]),
+            *([] if gone else [warm_up.draw_warm_up(list_launches(row, cell_id))]),
         ],
         "gone": gone,
         "waits": trace == WAITS,

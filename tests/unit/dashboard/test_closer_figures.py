@@ -33,7 +33,7 @@ def figures(document: Document) -> list[Figure]:
     launches = [(number, [2.0] * 3 + [1.0] * 97) for number in range(8)]
     return [
         timelines.draw_timeline(mixed), timelines.draw_placement(mixed),
-        warm_up.draw_warm_up(document.cells[0], launches),
+        warm_up.draw_warm_up(launches),
         cell_bars.draw_cold_start(document.cells, address), cell_bars.draw_memory(document.cells, address),
     ]  # fmt: skip
 
@@ -101,10 +101,10 @@ def test_switches_between_providers_are_counted_and_lie_end_to_end() -> None:
     assert (cpu["base"], cpu["x"], cuda["base"], cuda["x"]) == ([0.0, 30.0], [10.0, 10.0], [10.0], [20.0])
 
 
-def test_a_slow_beginning_is_told_and_no_extreme_is_lost(by_id: dict[str, Cell]) -> None:
+def test_a_slow_beginning_is_told_and_no_extreme_is_lost() -> None:
     values = [3.0] * 600 + [1.0] * 5400
     values[4321] = 50.0
-    figure = warm_up.draw_warm_up(by_id["b1-a0"], [(number, values) for number in range(24)])
+    figure = warm_up.draw_warm_up([(number, values) for number in range(24)])
     assert figure.title == "The first tenth of a launch is 200 % slower than its last half"
     assert len(figure.data) == warm_up.MAX_LAUNCHES
     assert all(max(line["y"]) == 50.0 for line in figure.data)
@@ -115,10 +115,10 @@ def test_a_slow_beginning_is_told_and_no_extreme_is_lost(by_id: dict[str, Cell])
 
 def test_one_outlier_flattens_neither_the_launches_nor_their_timings(by_id: dict[str, Cell]) -> None:
     timings = [1.0, 1.1] * 100
-    figure = warm_up.draw_warm_up(by_id["b1-a0"], [(0, [*timings, 90.0])])
+    figure = warm_up.draw_warm_up([(0, [*timings, 90.0])])
     assert figure.layout["yaxis"]["range"][1] < 3
     assert figure.note.endswith("Above the axis: 1, up to 90.0 ms.")
-    assert "Above" not in warm_up.draw_warm_up(by_id["b1-a0"], [(0, timings)]).note
+    assert "Above" not in warm_up.draw_warm_up([(0, timings)]).note
     far = by_id["b1-a0"].model_copy(
         update={"samples_ms": [1.0, 1.1, 1.0, 30.0], "p50_ms": 1.05, "p50_ci_ms": (1.0, 30.0)}
     )
@@ -128,9 +128,9 @@ def test_one_outlier_flattens_neither_the_launches_nor_their_timings(by_id: dict
     assert figure.picture.count("h0") == 3
 
 
-def test_a_steady_launch_is_called_settled_and_too_few_timings_are_said(by_id: dict[str, Cell]) -> None:
-    assert warm_up.draw_warm_up(by_id["b1-a0"], [(0, [1.0] * 50)]).title.startswith("Settled")
-    assert "No launch has the 10 timings" in warm_up.draw_warm_up(by_id["b1-a0"], [(0, [1.0] * 3)]).empty
+def test_a_steady_launch_is_called_settled_and_too_few_timings_are_said() -> None:
+    assert warm_up.draw_warm_up([(0, [1.0] * 50)]).title.startswith("Settled")
+    assert "No launch has the 10 timings" in warm_up.draw_warm_up([(0, [1.0] * 3)]).empty
 
 
 def test_cold_start_and_memory_lead_to_cells_and_name_the_ends(document: Document) -> None:
