@@ -151,7 +151,7 @@ def draw_trend(
     ordered = sorted(lines, key=lambda line: line.key != chosen)[:DRAWN]
     xaxis = XAxis(releases, {point.round: point for line in ordered for point in line.points})
     colour_of = _choose_colours(lines, chosen)
-    data = [part for line in ordered[::-1] for part in _draw_series(line, xaxis, colour_of[line.key])]
+    data = [part for line in ordered[::-1] for part in _draw_series(line, xaxis, colour_of[line.series, line.node])]
     drawn_axis = theme.make_axis("release", **scales.make_categories(releases))
     if not releases:
         moments = [point.at.astimezone(UTC) for line in ordered for point in line.points]
@@ -214,14 +214,15 @@ def _write_summary(lines: Sequence[Line], drawn: Sequence[Line], reference: str,
     )
 
 
-def _choose_colours(lines: Sequence[Line], chosen: str) -> dict[str, str]:
-    """Choose the colour of each line, by its key. A chosen line keeps its colour and the others become grey."""
+def _choose_colours(lines: Sequence[Line], chosen: str) -> dict[tuple[str, str], str]:
+    """Choose the colour of each line, by series and node. A chosen line keeps its colour and the others become grey."""
     own = colours.assign_name_colours([line.name for line in lines])
-    colour_of = dict(zip([line.key for line in lines], own, strict=True))
-    if chosen not in colour_of:
+    colour_of = {(line.series, line.node): colour for line, colour in zip(lines, own, strict=True)}
+    wanted = next(((line.series, line.node) for line in lines if line.key == chosen), None)
+    if wanted is None:
         return colour_of
-    shown = colour_of[chosen] if colour_of[chosen] != colours.GREY else theme.ACCENT
-    return {**dict.fromkeys(colour_of, colours.GREY), chosen: shown}
+    shown = colour_of[wanted] if colour_of[wanted] != colours.GREY else theme.ACCENT
+    return {**dict.fromkeys(colour_of, colours.GREY), wanted: shown}
 
 
 def _has_whiskers(line: Line) -> bool:
