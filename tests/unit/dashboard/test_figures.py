@@ -220,7 +220,7 @@ def test_launches_far_apart_are_named_by_their_ends(by_id: dict[str, Cell]) -> N
 
 
 def test_one_launch_shows_no_spread(by_id: dict[str, Cell]) -> None:
-    single = by_id["b1-a0"].model_copy(update={"samples_ms": [1.9], "p50_ci_ms": None, "is_bimodal": True})
+    single = by_id["b1-a0"].model_copy(update={"samples_ms": [1.9], "p50_ci_ms": None})
     assert samples.draw_samples(single).title == "One launch: no spread is known"
 
 
