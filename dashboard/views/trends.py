@@ -50,7 +50,9 @@ def trends(request: HttpRequest) -> HttpResponse:
     offered = reading.find_metrics(pages.list_further_metrics(watch)) if watch is not None else []
     metric = next((metric.name for metric in offered if metric.name == request.GET.get("metric")), "")
     if lists.wants_file(request):
-        lines = reading.lines_over_time(watch, _list_points(watch, metric)) if watch is not None else []
+        lines: list[Line] = []
+        if watch is not None:
+            lines = reading.lines_over_time(watch, _list_points(watch, metric), words=reading.find_words(metric))
         points = [(line, point) for line in lines if chosen in ("", line.key) for point in line.points]
         return lists.render_file(request, "trends", points, lambda pair: file_rows.point_row(*pair))
     context: dict[str, object] = {"watches": watches, "watch": watch, "axes": AXES, "series": chosen}

@@ -90,6 +90,8 @@ def test_a_trend_is_of_the_metric_that_is_chosen(signed_in: Client, watch: Watch
     words = assert_is_page(signed_in.get(f"/trends/?watch={watch.pk}&metric=max_rate_per_s"))
     assert "1.31.1 against 1.29.0: 2.0" in words or "1.31.1 against 1.29.0: 50" in words
     assert "lower" in words
+    values = signed_in.get(f"/trends/?watch={watch.pk}&metric=max_rate_per_s&as=json").json()
+    assert {value["verdict"] for value in values} == {"lower"}
     assert "against 1.29.0: " in assert_is_page(signed_in.get(f"/trends/?watch={watch.pk}&metric=nothing"))
 
 
