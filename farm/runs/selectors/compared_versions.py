@@ -62,9 +62,11 @@ def compared_with_before(user: Anyone, model: Model) -> dict[int, Comparison]:
 
     Only runs that the user may see are read. Versions that were never compared so are left out.
     """
+    runs = Run.objects.visible_to(user).filter(version__model=model, beside__version__model=model)
     rows = Comparison.objects.filter(
         axis="model",
-        run__in=Run.objects.visible_to(user).filter(version__model=model),
+        # read first: these runs are few, and a database that joins all at once scans the arms of every run
+        run__in=list(runs.values_list("pk", flat=True)),
         candidate__cell__beside=None,
         candidate__twin_of=None,
         baseline__cell__beside__version__model=model,
