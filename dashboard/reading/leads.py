@@ -51,7 +51,7 @@ def make_change_entry(lead: KeyResult, confirmed: KeyResult = NO_LEAD) -> Entry:
     second run confirmed the change, its figures are shown and the first run's change follows."""
     shown = prefer_confirmed(lead, confirmed)
     if shown.ratio is not None:
-        return Entry(shown.change.text, shown.ratio, soft="" if shown == lead else f"first {lead.change.amount}")
+        return Entry(shown.change.text, shown.ratio, soft="" if shown == lead else f"{lead.change.amount} at first")
     if lead.p50_ms is not None:
         soft = "CPU time" if lead.quantity == "processor" else ""
         return Entry(f"{numbers.milliseconds(lead.p50_ms, lead.p50_ci_ms)} ms", soft=soft)

@@ -15,6 +15,7 @@ from farm.contract.cells import Runtime
 from farm.rules.presenting.key_results import KeyResult
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_time
 from farm.rules.wording import titles
+from farm.rules.wording.numbers import counted
 from farm.rules.wording.vocabulary import ELSEWHERE, WRONG, Sign
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ def make_news(ended: Sequence["FinishedRun"], *, since: datetime) -> News:
     changed.sort(key=lambda row: _rank_gravity(row.lead))
 
     worse = sum(_is_worse(row.lead) for row in changed)
-    counts = [f"{count} {word}" for count, word in ((worse, "worse"), (len(changed) - worse, "better")) if count]
+    known = [(count, word) for count, word in ((worse, "worse"), (len(changed) - worse, "better")) if count]
+    counts = [f"{count if place else counted(count, 'model')} {word}" for place, (count, word) in enumerate(known)]
 
     confirmed = confirmed_leads(row.run.run for row in changed[:MAX_ROWS]) if changed else {}
     rows = [replace(row, confirmed=confirmed.get(row.run.run, NO_LEAD)) for row in changed]
@@ -85,15 +87,15 @@ def make_news(ended: Sequence["FinishedRun"], *, since: datetime) -> News:
     )
 
 
-def write_worst(named_leads: Iterable[tuple[str, KeyResult]]) -> str:
+def write_worst(named_leads: Iterable[tuple[str, KeyResult]], *, noun: str = "model") -> str:
     """Name the model that got worst, and say how many others got worse; empty where none did. `named_leads`: the name
-    of each model with the lead of its run."""
+    of each model with the lead of its run; `noun`: what is counted."""
     worse = sorted(
         ((name, lead) for name, lead in named_leads if _is_worse(lead)), key=lambda pair: _rank_gravity(pair[1])
     )
     if not worse:
         return ""
-    others = f", {len(worse) - 1} more got worse" if len(worse) > 1 else ""
+    others = f", {counted(len(worse) - 1, f'more {noun}')} got worse" if len(worse) > 1 else ""
     return f"{_write_loss(*worse[0])}{others}"
 
 

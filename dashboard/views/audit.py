@@ -10,11 +10,15 @@ from dashboard.reading import file_rows
 from dashboard.views import lists
 from dashboard.views.access import page, signed_in_user
 from farm.accounts.selectors import audit_events_visible_to
+from farm.accounts.services import SHARE_OPENED
+from farm.fleet.services.enrolment import ENROLMENT_VERB, VERB
 from farm.rules.presenting.tables import Column, Entry, Prose, Table, as_time
 
 if TYPE_CHECKING:
     from farm.accounts.models import AuditEvent
 
+# what people and machines do without signing in; all else without an actor is done by the farm itself
+STRANGERS_VERBS = (SHARE_OPENED, VERB, ENROLMENT_VERB)
 NOTHING: tuple[object, ...] = (None, "", [], {})
 
 
@@ -26,10 +30,16 @@ def describe_facts(event: "AuditEvent") -> str:
     )
 
 
+def _describe_nobody(event: "AuditEvent") -> str:
+    return "not signed in" if event.verb in STRANGERS_VERBS else "the farm"
+
+
 COLUMNS: tuple[Column["AuditEvent"], ...] = (
     Column("What", lambda event: Entry(event.verb)),
     Column("Of", lambda event: Entry(event.subject)),
-    Column("Who", lambda event: Entry(event.actor.username) if event.actor else Entry("", soft="not signed in")),
+    Column(
+        "Who", lambda event: Entry(event.actor.username) if event.actor else Entry("", soft=_describe_nobody(event))
+    ),
     Column("When", lambda event: as_time(event.at)),
     Column("Team", lambda event: Entry(event.team.name if event.team else "")),
     Prose("Facts", lambda event: Entry(describe_facts(event), is_name=True)),

@@ -14,6 +14,7 @@ from django.urls import reverse
 from dashboard.reading import facts
 from dashboard.reading.ledgers import DAYS, describe_week, waiting_table, work_table, write_heading
 from dashboard.views.access import action, carry_out, page, signed_in_user, split_names
+from farm.base.grouping import group_by
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.contract.reports import Facts
 from farm.fleet import selectors, services
@@ -33,24 +34,22 @@ if TYPE_CHECKING:
 # maps a run's number to the address of its page
 RunAddress = Callable[[int], str]
 
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
 TURBO = {None: numbers.NOT_MEASURED, True: "on", False: "off"}
 
 
 def list_advice(facts: Facts, before: Sequence[Before]) -> list[str]:
     """List what the owner could do to get more precise measurements, each kind of advice once.
 
-    A sentence is the newest of its kind, followed by the number of recent blocks before which the advice applied.
+    A sentence is the newest of its kind, with the range of each number that varied, followed by the number of recent
+    blocks before which the advice applied.
     `before`: what was read before each of the last blocks, the newest first. Where it is empty, the advice in `facts`,
     the node's last report, is returned.
     """
     if not before:
         return list(facts.advice)
-    counts: dict[str, int] = {}
-    newest: dict[str, str] = {}
-    for sentence in (sentence for block in before for sentence in block.facts.advice):
-        counts[_find_kind(sentence)] = counts.get(_find_kind(sentence), 0) + 1
-        newest.setdefault(_find_kind(sentence), sentence)
-    return [f"{sentence} {_describe_frequency(counts[kind], len(before))}" for kind, sentence in newest.items()]
+    kinds = group_by((sentence for block in before for sentence in block.facts.advice), _find_kind)
+    return [f"{_write_ranges(known)} {_describe_frequency(len(known), len(before))}" for known in kinds.values()]
 
 
 def make_readings_table(before: Sequence[Before], address: RunAddress) -> tuple[Table, list[str]]:
@@ -82,7 +81,15 @@ def _number_entry(value: float | None, decimals: int) -> Entry:
 def _find_kind(sentence: str) -> str:
     """Reduce a sentence of advice to its kind: its first clause, with every number replaced by `#`."""
     first = sentence.partition(":")[0].replace("Another runner", "1 other runners")
-    return re.sub(r"\d+(\.\d+)?", "#", first)
+    return NUMBER.sub("#", first)
+
+
+def _write_ranges(sentences: Sequence[str]) -> str:
+    """Write the first of sentences of one kind, with the range of each number of its first clause that varied."""
+    first, colon, rest = sentences[0].partition(":")
+    columns = zip(*(NUMBER.findall(sentence.partition(":")[0]) for sentence in sentences), strict=False)
+    ranges = iter("–".join(sorted({min(column, key=float), max(column, key=float)}, key=float)) for column in columns)
+    return f"{NUMBER.sub(lambda found: next(ranges, found[0]), first)}{colon}{rest}"
 
 
 def _describe_frequency(count: int, blocks: int) -> str:

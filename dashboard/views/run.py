@@ -330,7 +330,8 @@ def runs(request: HttpRequest) -> HttpResponse:
     )
     in_progress = 0 if listing.is_narrowed else pages.open_run_counts(user)[0]
     worst = news.write_worst(
-        (row.version.model.name, prefer_confirmed(read_lead(row), confirmed.get(row.pk, NO_LEAD))) for row in shown
+        ((row.version.model.name, prefer_confirmed(read_lead(row), confirmed.get(row.pk, NO_LEAD))) for row in shown),
+        noun="run",
     )
     more = f"{in_progress} in progress" if in_progress else ""
     return render(request, "dashboard/runs.html", {"list": listing, "worst": worst, "more": more})

@@ -11,11 +11,13 @@ from dataclasses import asdict
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from dashboard.cache import cached
@@ -300,4 +302,12 @@ def _make_line(row: "Share", user: "User", *, is_manager: bool) -> dict[str, obj
     """Make the row of a link. Its `state` is `shown`, `ended` (its time is over) or `closed` (somebody revoked it)."""
     state = "shown" if row.is_open else "closed" if row.revoked_at else "ended"
     is_ours = is_manager or row.created_by_id == user.pk
-    return {"share": row, "state": state, "may_close": is_ours and state == "shown"}
+    href = _find_address(ShareKind(row.kind), row.subject)
+    return {"share": row, "href": href, "state": state, "may_close": is_ours and state == "shown"}
+
+
+def _find_address(kind: ShareKind, subject: str) -> str:
+    """Find the page that a link shows, for readers who have signed in."""
+    if kind == ShareKind.COMPARE:
+        return f"{reverse('dashboard:compare')}?{urlencode([('cells', cell) for cell in subject.split(',')])}"
+    return reverse(f"dashboard:{kind.value}", args=subject.split(":"))

@@ -32,6 +32,7 @@ OWNERS_TEAM = "home"
 # `last_used_at` is rewritten at most this often
 USE_INTERVAL = timedelta(minutes=1)
 SHARE_DAYS = 365
+SHARE_OPENED = "share link opened"
 # the minutes of a day on a thousand nodes
 MAX_DAILY_MINUTES = 1440 * 1000
 
@@ -296,7 +297,7 @@ def open_share(secret: str) -> Share:
         with transaction.atomic():
             if Share.objects.filter(pk=share.pk, last_opened_at=None).update(last_opened_at=now):
                 facts = {"share": share.pk}
-                record(verb="share link opened", subject=share.title, team=share.team, facts=facts)
+                record(verb=SHARE_OPENED, subject=share.title, team=share.team, facts=facts)
     elif now - share.last_opened_at > USE_INTERVAL:
         Share.objects.filter(pk=share.pk).update(last_opened_at=now)
     return share

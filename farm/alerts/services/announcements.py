@@ -1,6 +1,7 @@
 """Queues messages about alerts for channels. Each message is a row, written in the transaction of its cause."""
 
 import secrets
+import textwrap
 from collections.abc import Mapping
 
 from django.conf import settings
@@ -62,8 +63,8 @@ def queue_message(
 ) -> Delivery:
     """Write a message to the outbox, to be sent once the transaction commits.
 
-    The subject is put on one line and cut to 300 characters. If the channel already has a message with this `cause`,
-    return that row and send nothing.
+    The subject is put on one line and cut after a word to 300 characters. If the channel already has a message with
+    this `cause`, return that row and send nothing.
     """
     with transaction.atomic():
         row, is_new = Delivery.objects.get_or_create(
@@ -73,7 +74,7 @@ def queue_message(
                 "event": event,
                 "message_id": f"msg_{secrets.token_hex(16)}",
                 "kind": kind,
-                "subject": " ".join(subject.split())[:300],
+                "subject": textwrap.shorten(subject, 300, placeholder=" …"),
                 "text": text,
                 "payload": {"type": kind, "timestamp": timezone.now().isoformat(), "data": dict(payload)},
             },

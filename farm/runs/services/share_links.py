@@ -6,9 +6,11 @@ from farm.accounts.models import Share, Team, User
 from farm.accounts.selectors import can_write
 from farm.accounts.services import make_share
 from farm.accounts.states import ShareKind
+from farm.base.grouping import group_by
 from farm.base.refusals import Invalid
 from farm.contract.numbers import is_row_number
 from farm.registry import selectors as registry
+from farm.rules.wording.numbers import listed
 from farm.runs import selectors
 
 MAX_CELLS = 4
@@ -34,7 +36,7 @@ def share(*, kind: str, subject: str, by: User, days: int = 30) -> tuple[Share, 
     else:
         cells = _list_cell_names(subject, share_kind)
         team, subject = _find_team_of_cells(cells, by), ",".join(cells)
-        title = f"cell {subject}" if share_kind == ShareKind.CELL else f"{len(cells)} cells: {', '.join(cells)}"
+        title = _name_cells(subject)
     return make_share(team=team, by=by, kind=share_kind, subject=subject, title=title, days=days)
 
 
@@ -47,6 +49,13 @@ def parse_cells(subject: str) -> list[tuple[int, str]]:
             raise Invalid(f"“{part[:60]}” names no cell: write RUN:CELL.", code="subject")
         cells.append((int(run_id), cell))
     return cells
+
+
+def _name_cells(subject: str) -> str:
+    """Name cells by their runs: `cells c1 and c5 of run 1`."""
+    runs = group_by(parse_cells(subject), lambda cell: cell[0])
+    parts = [f"{listed([name for _, name in cells], most=MAX_CELLS)} of run {run}" for run, cells in runs.items()]
+    return f"{'cells' if ',' in subject else 'cell'} {listed(parts, most=MAX_CELLS)}"
 
 
 def _list_cell_names(subject: str, kind: ShareKind) -> list[str]:

@@ -18,6 +18,7 @@ from farm.alerts.channels.addresses import is_allowed, parse_webhook_url, resolv
 from farm.alerts.channels.channel_kind import DeliveryProblem
 from farm.alerts.models import AlertEvent, Channel, Delivery, Watch
 from farm.alerts.services import channels, deliveries, digests, triage
+from farm.alerts.services.announcements import queue_message
 from farm.alerts.states import DeliveryState
 from farm.base.refusals import Invalid, NotAllowed
 from farm.registry.models import Version
@@ -254,6 +255,18 @@ def test_a_digest_comes_once_when_its_day_has_come_and_says_how_many_false_alert
     assert "of these comparisons would alert" in delivery.text
     assert delivery.payload["data"]["expected_false_alerts"] == 0
     assert "0 marked as false positives" in delivery.subject
+
+
+@pytest.mark.django_db
+def test_a_long_subject_ends_after_a_word(team: Team, owner: User) -> None:
+    channel = channels.create_channel(
+        team=team, by=owner, name="hook", kind="webhook", target="https://example.org/hook"
+    )
+    sent = queue_message(
+        channel, cause="test", kind="test", subject="onnxfarm: " + 40 * "fusion removed ", text="", payload={}
+    )
+    assert sent.subject.endswith((" fusion …", " removed …"))
+    assert len(sent.subject) <= 300
 
 
 @pytest.mark.django_db

@@ -70,7 +70,10 @@ def test_a_week_is_told_by_the_newest_run_of_each_model_the_gravest_first(
     rows.finished_run(version, node, owner, matrix=ONE, slow={})
     rows.finished_run(version, node, owner, matrix=ONE)
     response = signed_in.get("/")
-    assert "wrong has wrong outputs, 1 more got worse 2 worse, 1 better in the last 7 days" in assert_is_page(response)
+    assert (
+        "wrong has wrong outputs, 1 more model got worse 2 models worse, 1 better in the last 7 days"
+        in assert_is_page(response)
+    )
     news = response.content.decode().partition('id="news"')[2].partition("</table>")[0]
     assert re.findall(r'<th scope="row"><a[^>]*>(\w+)</a>', news) == ["wrong", "encoder", "gain"]
 
@@ -191,9 +194,9 @@ def test_a_release_says_since_when_it_is_known_what_was_measured_with_it_and_wha
     words = assert_is_page(signed_in.get("/fleet/runtimes/"))
     [newest] = re.findall(r"1\.31\.1 20\d\d.*?(?=1\.29\.0|1\.30\.0)", words)
     assert "1 run of 1 model on bench-1" in newest
-    assert f"alert {alert.pk} ▲ encoder, open" in newest
+    assert f"alert {alert.pk} ● encoder, open" in newest
     # with the release that was measured, and with the one that brought it
-    assert words.count(f"alert {alert.pk} ▲ encoder, open") == 2
+    assert words.count(f"alert {alert.pk} ● encoder, open") == 2
     assert "= no change (1)" in newest
     assert f"1.29.0 reference of {watch.name}" in words
     assert f"Watched by {watch.name} against 1.29.0" in words

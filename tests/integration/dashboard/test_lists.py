@@ -224,7 +224,7 @@ def test_a_run_that_a_fresh_block_confirmed_says_what_that_found_wherever_its_ow
     watch = make_watch(listed[0].version, owner)
     judged = watching.bare_round(watch, listed[0].version, run=listed[0], confirming=again, outcome="alert")
     for address, table in (("/runs/", "runs"), ("/models/", "models"), ("/", "news")):
-        assert "41 % slower first 24 %" in str(table_rows(signed_in.get(address), table)), address
+        assert "41 % slower 24 % at first" in str(table_rows(signed_in.get(address), table)), address
         assert "encoder is 41 % slower with" in assert_is_page(signed_in.get(address)), address
     assert f"Run {again.pk}, a fresh block, confirms: {judged.sentence}" in words_of(
         signed_in.get(f"/runs/{listed[0].pk}/")

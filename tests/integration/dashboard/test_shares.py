@@ -13,7 +13,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from farm.accounts.models import AuditEvent, Share, Team, User
-from farm.accounts.services import revoke_share
+from farm.accounts.services import record, revoke_share
 from farm.base.refusals import Invalid, Missing, NotAllowed
 from farm.base.secrecy import hash_secret
 from farm.fleet.models import Node
@@ -195,11 +195,13 @@ def test_the_audit_log_tells_who_made_opened_and_closed_a_link(signed_in: Client
         Client().get(path)
     revoke_share(share=Share.objects.get(), by=owner)
     revoke_share(share=Share.objects.get(), by=owner)
+    record(verb="retention acted", team=run.team)
     verbs = list(AuditEvent.objects.filter(verb__startswith="share").order_by("pk").values_list("verb", flat=True))
     assert verbs == ["share link made", "share link opened", "share link closed"]
     words = assert_is_page(signed_in.get("/settings/audit/"))
     assert all(verb in words for verb in verbs)
-    assert "not signed in" in words
+    assert f"run {run.pk} of encoder v1 not signed in" in words
+    assert "retention acted the farm" in words
 
 
 def test_whoever_may_only_look_or_may_not_see_shares_nothing(
@@ -247,7 +249,7 @@ def test_the_api_makes_lists_and_closes_links(team: Team, owner: User, run: Run)
     assert (shared.status_code, "<title>Comparison" in shared.content.decode()) == (200, True)
     [listed] = client.get("/api/v1/shares").json()
     assert "url" not in listed
-    assert (listed["title"], listed["is_open"]) == (f"2 cells: {run.pk}:c1, {run.pk}:c5", True)
+    assert (listed["title"], listed["is_open"]) == (f"cells c1 and c5 of run {run.pk}", True)
     assert client.delete(f"/api/v1/shares/{new['id']}").json()["is_open"] is False
     bad = client.post("/api/v1/shares", {**sent, "days": 9999}, content_type="application/json")
     assert bad.status_code == 422

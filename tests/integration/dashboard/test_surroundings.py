@@ -69,6 +69,17 @@ def test_advice_is_said_once_with_how_often_it_held(
     assert f"Seen before each of the last {before + after} blocks." in words
 
 
+def test_advice_gives_the_range_of_what_was_read(
+    signed_in: Client, restless_run: Run, version: Version, node: Node, owner: User
+) -> None:
+    """The page said "the load was 2.1 … before each of the last 10 blocks" above loads from 1.4 to 2.4."""
+    set_facts(node, load=4.25, busy=0.42)
+    rows.finished_run(version, node, owner)
+    words = assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
+    assert "Other programs used 31–42 % of the processor" in words
+    assert "The load was 3.5–4.2 over the last minute on" in words
+
+
 def test_a_node_that_cannot_read_something_says_so(signed_in: Client, run: Run, node: Node) -> None:
     assert "Not readable here: " in assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
 
