@@ -20,7 +20,7 @@ from farm.contract.cells import Runtime
 from farm.fleet.selectors import collect_loads, nodes_without_logs
 from farm.fleet.states import NodeHealth
 from farm.rules.runtimes import opsets, providers
-from farm.rules.runtimes.order import release_order
+from farm.rules.runtimes.order import is_prerelease, release_order
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign, sign_of
 from farm.runs.selectors.compatibility import measurements_by_version
@@ -49,11 +49,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Row:
-    """A release. `opset`: the newest that it loads; `is_gone`: it is not among the offered releases, which lack
-    pre-releases unless the address asks for them; `places`: one for each column of the board; `yanked`: that the index
-    withdrew it, with the reason, else empty; `measured`: how often and where, in words; `outcomes`: of rounds of
-    watches, with their number, without alerts; `alerts`: name, page and sign of at most NAMED alerts about the release;
-    `references`: name and page of watches that have it as reference."""
+    """A release. `opset`: the newest that it loads; `is_gone`: the index no longer offers it; `places`: one for each
+    column of the board; `yanked`: that the index withdrew it, with the reason, else empty; `measured`: how often and
+    where, in words; `outcomes`: of rounds of watches, with their number, without alerts; `alerts`: name, page and sign
+    of at most NAMED alerts about the release; `references`: name and page of watches that have it as reference."""
 
     version: str
     opset: str
@@ -95,12 +94,15 @@ def make_board(
     distribution: str,
     *,
     nodes: Sequence["Node"],
-    offered: Sequence[str],
+    published: Sequence[str],
+    early: bool,
     history: "History",
     measured: Mapping[str, "ReleaseUse"],
 ) -> Board:
     """Make the board of a distribution: every release that is offered, installed, measured or has an alert, the newest
-    first. `offered`: the releases in the index, empty where they are not known, and then none counts as gone."""
+    first. `published`: the releases in the index, empty where they are not known, and then none counts as gone;
+    `early`: its pre-releases are offered too."""
+    offered = [version for version in published if early or not is_prerelease(version)]
     proven = {name for node in nodes for name in node.providers}
     carried = [entry.name for entry in providers.PROVIDERS if distribution in entry.packages]
     columns = [name for name in carried if name in proven or name == CPU]
@@ -111,7 +113,7 @@ def make_board(
     rows = [
         replace(
             _make_row(version, history, measured.get(version), observed),
-            is_gone=bool(offered) and version not in offered,
+            is_gone=bool(published) and version not in published,
             places=[_make_place(prefix + version, name, nodes) for name in columns],
         )
         for version in versions
@@ -209,17 +211,17 @@ def runtimes(request: HttpRequest) -> HttpResponse:
     names = list_distributions(nodes, asked)
     wanted = request.GET.get("distribution", "")
     distribution = wanted if wanted in names else names[0]
-    offered = list_published(distribution, with_prereleases=request.GET.get("early") == "yes")
+    published, early = list_published(distribution, with_prereleases=True), request.GET.get("early") == "yes"
     history = read_history(user, distribution)
     measured = measurements_by_version(user, distribution)
-    found = make_board(distribution, nodes=nodes, offered=offered, history=history, measured=measured)
+    found = make_board(distribution, nodes=nodes, published=published, early=early, history=history, measured=measured)
     if lists.wants_file(request):
         name = f"runtimes-{distribution}"
         return lists.render_file(request, name, found.rows, lambda row: make_file_row(row, found.columns))
     context = {
         "board": found,
         "distributions": names,
-        "early": request.GET.get("early") == "yes",
+        "early": early,
         "index": describe_index(asked.get(distribution), every_s=settings.INDEX_POLL_S),
         "watches": history.watches,
         "has_nodes": bool(nodes),

@@ -23,7 +23,7 @@ CPU = "CPUExecutionProvider"
 # reasons for which a release does not load a model
 NOT_LOADED = (ReasonCode.MODEL_NOT_LOADED, ReasonCode.OPSET_TOO_NEW, ReasonCode.IR_TOO_NEW, ReasonCode.CUSTOM_DOMAIN)
 # how many of the newest finished runs are read
-MAX_RUNS = 200
+MAX_RUNS = 100
 
 
 def compatibility_of(version: Version) -> list[Row]:

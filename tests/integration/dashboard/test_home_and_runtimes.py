@@ -182,6 +182,14 @@ def test_a_release_that_is_gone_but_installed_is_said(signed_in: Client, node: N
     assert "1.31.1 ▲ no longer on the index" in assert_is_page(signed_in.get("/fleet/runtimes/"))
 
 
+def test_an_installed_pre_release_that_the_index_still_has_is_not_called_gone(signed_in: Client, node: Node) -> None:
+    offer("1.29.0", "1.31.1", "1.33.0rc1")
+    Node.objects.filter(pk=node.pk).update(runtimes=["onnxruntime==1.33.0rc1"])
+    words = assert_is_page(signed_in.get("/fleet/runtimes/"))
+    assert "1.33.0rc1" in words
+    assert "no longer on the index" not in words
+
+
 def test_a_release_says_since_when_it_is_known_what_was_measured_with_it_and_what_alerted(
     signed_in: Client, version: Version, node: Node, owner: User
 ) -> None:
