@@ -129,12 +129,12 @@ def draw_runs(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], addr
     intervals = [metric.interval_of(cell) for row in drawn for cell in row.cells if cell is not None]
     whiskers = ", whiskers are 95 % intervals" if any(intervals) else ""
     scale = scales.choose_scale(values, scales.list_reached(intervals, *values))
-    left = numbers.counted(len(rows) - len(drawn), "cell")
-    rest = f" {left} not drawn." if len(rows) > len(drawn) else ""
+    left = sum(cell is not None for row in rows for cell in row.cells) - len(values)
+    rest = f" {numbers.counted(left, 'cell')} not drawn." if left else ""
     return Figure(
         name=NAME,
-        title=f"{title(metric)} of {numbers.counted(len(drawn), 'cell')} in {numbers.counted(len(runs), 'run')}",
-        summary=f"A point a run{whiskers}; runs were not measured side by side.{rest}",
+        title=f"{title(metric)} of {numbers.counted(len(values), 'cell')} in {numbers.counted(len(runs), 'run')}",
+        summary=f"One point for each run{whiskers}; the runs were not measured side by side.{rest}",
         data=[
             _draw_points(metric, place, run, drawn, colour, address)
             for place, (run, colour) in enumerate(zip(runs, _choose_colours(runs, rows), strict=True))

@@ -73,7 +73,8 @@ def test_the_base_is_pinned_cells_are_searched_and_the_chart_has_the_chosen_metr
     turned = assert_is_page(signed_in.get(f"{chosen}&base={newer.pk}&metric=session_ms&find=batch+8"))
     assert f"Run {older.pk} against run {newer.pk}: 2 of 2 cells differ" in turned
     assert "1 of 3 cells" in turned
-    assert "Session creation of 1 cell in 2 runs" in turned
+    assert "Session creation of 2 cells in 2 runs" in turned
+    assert "One point for each run; the runs were not measured side by side." in turned
     for odd in ("&base=x", "&base=99", "&metric=nonsense", "&find=%"):
         assert f"Run {newer.pk} against run {older.pk}" in assert_is_page(signed_in.get(f"{chosen}{odd}"))
 
