@@ -71,11 +71,12 @@ def make_answer(document: Document) -> Answer:
 
 
 def _list_other_sentences(document: Document, results: RankedResults, unmeasured: str) -> list[str]:
-    """List the document's sentences around its verdict, and how many other comparisons are equal or undecided."""
+    """List the document's sentences around its verdict, and how many comparisons of the leading axis are undecided."""
+    axis = results.leading.axis if results.leading is not None else ""
     before, verdict, after = document.sentence.partition(sentences.verdict_line(document, results))
     return [
         before.strip() if verdict else "",
-        *(sentences.count_by_axis(results, word) for word in ("equal", "undecided")),
+        sentences.count_by_axis(results, "undecided", only=axis),
         after.removeprefix(f" {unmeasured}").strip(),
     ]
 

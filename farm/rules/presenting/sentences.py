@@ -202,14 +202,15 @@ def describe_misplaced(results: RankedResults, cells: Mapping[str, Cell]) -> str
     return f"{listed(list(lost))} did not start, {listed(list(used))} ran instead ({where})."
 
 
-def count_by_axis(results: RankedResults, word: str) -> str:
-    """Say how many comparisons of each axis have the verdict `word`, equal or undecided.
+def count_by_axis(results: RankedResults, word: str, *, only: str = "") -> str:
+    """Say how many comparisons of each axis, or of `only` one, have the verdict `word`, equal or undecided.
 
     Along the axis of the leading comparison, equal ones are never counted, and undecided ones not where that comparison
     is undecided itself. Empty where nothing is counted.
     """
     leading, counts = results.leading, []
-    for axis in sorted({ranked.axis for ranked in results.valid_comparisons}, key=axis_sort_key):
+    compared = {ranked.axis for ranked in results.valid_comparisons if only in ("", ranked.axis)}
+    for axis in sorted(compared, key=axis_sort_key):
         words: list[str] = [ranked.change.word for ranked in results.valid_comparisons if ranked.axis == axis]
         is_said = leading is not None and leading.axis == axis and word in (leading.change.word, "equal")
         if (count := words.count(word)) and not is_said:

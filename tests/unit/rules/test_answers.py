@@ -102,7 +102,11 @@ def test_a_name_that_makes_the_headline_long_is_left_out_of_it():
 def test_the_cause_comes_first_and_what_else_is_known_stands_below():
     found = answer(compared(operators=[NORM]), compared("int8", axis="precision", verdict="equal", ratio=1.0))
     assert found.because.startswith("Norm explains 96 % of the 100 µs · 95 % interval 21–26 %")
-    assert found.rest == "Equal: 1 of 1 by precision."
+    # what is equal or undecided along other axes stands in their tables
+    assert found.rest == ""
+    others = [compared(verdict=word, ratio=1.01, ci_low=0.98, ci_high=1.05) for word in ("slower", "undecided")]
+    told = "2 of 3 comparisons by runtime are slower. Undecided: 1 of 3 by runtime."
+    assert answer(compared(operators=[NORM]), *others).rest == told
 
 
 def test_settings_of_many_words_leave_the_headline_to_their_axis():
