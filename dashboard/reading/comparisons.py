@@ -18,7 +18,7 @@ from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as
 from farm.rules.wording import numbers
 
 # words for a noise floor that does not come from the node's own history
-NOISE_FROM = {"block": "of this block", "assumed": "assumed"}
+NOISE_FROM = {"block": "block", "assumed": "assumed"}
 
 
 def _medians_entry(named: Named) -> Entry:
@@ -73,7 +73,11 @@ COLUMNS: tuple[Column[Named], ...] = (
     NOTE,
     Number("medians", _medians_entry, "of the same launches; none where they give another change"),
     Number("rounds", lambda named: as_count(named.comparison.rounds)),
-    Number("noise floor", _noise_entry, "how much identical launches differ: standard deviation over rounds"),
+    Number(
+        "noise floor",
+        _noise_entry,
+        "how much identical launches differ, on the node or in this block: standard deviation over rounds",
+    ),
     replace(ratios.MARGIN, note="changes within it are called equal: from the node's A/A pairs, at least 2 %"),
     Number(
         "smallest detectable",
@@ -83,7 +87,7 @@ COLUMNS: tuple[Column[Named], ...] = (
     Column(
         "Memory", lambda named: _memory_entry(named.comparison), "resident peak of the process; under 16 MiB is equal"
     ),
-    Column(
+    Prose(
         "Other metrics",
         lambda named: _others_entry(named.comparison),
         "session creation, address space and what the scenario is about: those that changed, each by its own verdict",

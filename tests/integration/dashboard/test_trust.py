@@ -256,7 +256,7 @@ def test_every_comparison_of_a_run_shows_interval_rounds_noise_floor_and_what_it
             assert re.fullmatch(r".*\d .* to .*\d .*|[\d.]+–[\d.]+( %|×)( \w+)?", found["95 % interval"])
             assert int(found["rounds"]) >= 8
             # the first block of a node: its own pair tells
-            assert re.fullmatch(r"[\d.]+ % of this block", found["noise floor"])
+            assert re.fullmatch(r"[\d.]+ % block", found["noise floor"])
             assert re.fullmatch(r"± [\d.]+ %", found["margin"])
             assert re.fullmatch(r"[\d.]+ %", found["smallest detectable"])
             shown += 1
