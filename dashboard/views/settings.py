@@ -53,7 +53,7 @@ SCOPES = {
     Scope.WRITE: "upload models, start runs and watches, triage alerts, share",
     Scope.NODES: "invite, approve, limit and retire nodes",
     Scope.ADMIN: "create tokens and channels; together with write, manage nodes too",
-    Scope.GATE: "only by itself: upload and measure a branch’s models of one team",
+    Scope.GATE: "for a CI of one team: upload and measure a branch’s models; with no other scope",
 }
 MESSAGES_SHOWN = 100
 

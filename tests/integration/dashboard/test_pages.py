@@ -79,7 +79,8 @@ def test_a_stranger_finds_nothing_of_another_team(run: Run, node: Node, version:
 
 @pytest.mark.parametrize("address", ["/models/999/", "/runs/999/", "/fleet/999/", "/nowhere/", "/models/x/"])
 def test_a_vanished_object_is_a_helpful_404(signed_in: Client, address: str) -> None:
-    assert "All models" in assert_is_page(signed_in.get(address), 404)
+    assert_is_page(response := signed_in.get(address), 404)
+    assert '<a class="button primary" href="/">Home</a>' in response.content.decode()
 
 
 # new runs
