@@ -68,7 +68,7 @@ def pages(run: int, cell: str) -> dict[str, str]:
         "compare": compared,
         "compare-runs": "",
         "accuracy": "",
-        "operators": f"/runs/{run}/?chart=operators#charts",
+        "operators": f"/runs/{run}/?chart=operators",
         "settings": "/settings/",
         "tokens": "/settings/tokens/",
         "channels": "/settings/channels/",
