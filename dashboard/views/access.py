@@ -77,11 +77,13 @@ def signed_in_user(request: HttpRequest) -> "User":
 Done = TypeVar("Done")
 
 
-def carry_out(request: HttpRequest, order: Callable[[], Done], done: Callable[[Done], str]) -> bool:
-    """Call `order` and leave a message for the next page: `done` of its result, or the text of its Refusal, which is
-    not raised again. Returns whether `order` succeeded."""
+def carry_out(
+    request: HttpRequest, service: Callable[P, Done], done: Callable[[Done], str], *args: P.args, **given: P.kwargs
+) -> bool:
+    """Call `service` with the arguments that follow `done`, and leave a message for the next page: `done` of its
+    result, or the text of its Refusal, which is not raised again. Returns whether `service` succeeded."""
     try:
-        messages.success(request, done(order()))
+        messages.success(request, done(service(*args, **given)))
     except Refusal as refusal:
         messages.error(request, str(refusal))
         return False
@@ -106,10 +108,8 @@ def split_names(text: str) -> list[str]:
 def local_address(request: HttpRequest, wanted: str) -> str:
     """Return `wanted` if it is an address of this farm, else an empty string, so that a redirect cannot lead to another
     site."""
-    is_ours = url_has_allowed_host_and_scheme(
-        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    )
-    return wanted if wanted and is_ours else ""
+    is_ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
+    return wanted if is_ours else ""
 
 
 class TeamChoice(NamedTuple):

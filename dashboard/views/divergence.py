@@ -139,13 +139,10 @@ def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
     """Request the search for the first divergent graph node, against the cell that the form names, else the reference.
     A search that has ended is made again, and its result is deleted. Redirects to the cell's page, which shows a
     refusal, and later the result."""
-    row = selectors.run(signed_in_user(request), run_id)
-    against = request.POST.get("against", "")[:40] or None
-    carry_out(
-        request,
-        lambda: services.ask_divergence(run=row, cell=cell_id, by=signed_in_user(request), against=against),
-        lambda _: "Requested. The node will look for the first divergent operator.",
-    )
+    user, against = signed_in_user(request), request.POST.get("against", "")[:40] or None
+    row = selectors.run(user, run_id)
+    done = "Requested. The node will look for the first divergent operator."
+    carry_out(request, services.ask_divergence, lambda _: done, run=row, cell=cell_id, by=user, against=against)
     return redirect("dashboard:cell", run_id=run_id, cell_id=cell_id)
 
 

@@ -1,7 +1,6 @@
 """The page of a search for the best settings of a model, and the form on the model's page that starts it."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
@@ -147,7 +146,7 @@ def _parse_number(name: str, text: str) -> float | None:
 def cancel(request: HttpRequest, find_id: int) -> HttpResponseBase:
     """Cancel the search with all its races, and redirect to its page, which shows a refusal. The best settings so far
     are kept."""
-    first = selectors.find_first_race(signed_in_user(request), find_id)
-    stop = partial(cancel_find, find=first, by=signed_in_user(request))
-    carry_out(request, stop, lambda row: "The search is cancelled; the best so far stays.")
+    user = signed_in_user(request)
+    first = selectors.find_first_race(user, find_id)
+    carry_out(request, cancel_find, lambda _: "The search is cancelled; the best so far stays.", find=first, by=user)
     return redirect("dashboard:find", find_id=first.pk)

@@ -177,11 +177,9 @@ def list_offered_nodes(request: HttpRequest) -> list[dict[str, object]]:
 def answer(request: HttpRequest, lending_id: int, what: str) -> HttpResponseBase:
     """Carry out an admin's answer, `agree` or `decline`, to a node that was offered to the team. Redirects to the fleet
     page, which shows a refusal. Raises Missing for any other answer."""
-    found = selectors.lending(signed_in_user(request), lending_id)
+    user = signed_in_user(request)
+    found = selectors.lending(user, lending_id)
     if what not in ANSWERS:
         raise Missing(f"Unknown answer “{what}”.", hint="See the fleet page for available answers.")
-    act = ANSWERS[what]
-    carry_out(
-        request, lambda: act(lending=found, by=signed_in_user(request)), lambda row: f"{row.node.name}: {row.words}"
-    )
+    carry_out(request, ANSWERS[what], lambda row: f"{row.node.name}: {row.words}", lending=found, by=user)
     return redirect("dashboard:fleet")

@@ -55,41 +55,39 @@ def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
 def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
     """Delete a model: versions without runs are deleted permanently, measured versions are hidden with their runs. A
     message says what was done. Redirects to the model's page if it still exists, else to the list of models."""
-    row = selectors.model(signed_in_user(request), model_id)
-    carry_out(
-        request,
-        partial(services.remove_model, model=row, by=signed_in_user(request)),
-        partial(describe_removed, row.name),
-    )
+    user = signed_in_user(request)
+    row = selectors.model(user, model_id)
+    carry_out(request, services.remove_model, partial(describe_removed, row.name), model=row, by=user)
     return _redirect_after_removal(row)
 
 
 @action
 def restore(request: HttpRequest, model_id: int) -> HttpResponseBase:
     """Restore a deleted model with the versions that were hidden together with it."""
-    row = selectors.model(signed_in_user(request), model_id)
-    order = partial(services.restore_model, model=row, by=signed_in_user(request))
-    carry_out(request, order, lambda model: f"{model.name} is restored.")
+    user = signed_in_user(request)
+    row = selectors.model(user, model_id)
+    carry_out(request, services.restore_model, lambda model: f"{model.name} is restored.", model=row, by=user)
     return redirect("dashboard:model", model_id=row.pk)
 
 
 @action
 def note_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Save the note of a version."""
-    row = selectors.version(signed_in_user(request), version_id)
-    note = read_fields(request, ("note",))["note"]
-    order = partial(services.edit_version_note, version=row, by=signed_in_user(request), note=note)
-    carry_out(request, order, lambda version: f"The note of {version} is saved.")
+    user, note = signed_in_user(request), read_fields(request, ("note",))["note"]
+    row = selectors.version(user, version_id)
+    carry_out(
+        request, services.edit_version_note, lambda _: f"The note of {row} is saved.", version=row, by=user, note=note
+    )
     return redirect(version_address(row))
 
 
 @action
 def keep_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """With `kept=yes` in the form, keep a branch's version for good; else let it be deleted when its time is over."""
-    row = selectors.version(signed_in_user(request), version_id)
-    is_kept = request.POST.get("kept") == "yes"
-    order = partial(services.keep_version, version=row, by=signed_in_user(request), is_kept=is_kept)
-    carry_out(request, order, lambda version: f"{version} {'is kept' if is_kept else 'goes when its time is over'}.")
+    user, is_kept = signed_in_user(request), request.POST.get("kept") == "yes"
+    row = selectors.version(user, version_id)
+    fate = "is kept" if is_kept else "goes when its time is over"
+    carry_out(request, services.keep_version, lambda _: f"{row} {fate}.", version=row, by=user, is_kept=is_kept)
     return redirect(version_address(row))
 
 
@@ -97,18 +95,18 @@ def keep_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Delete a version, or hide it if it has runs. Redirects to the model's page, or to the list of models where the
     model is gone too."""
-    row = selectors.version(signed_in_user(request), version_id)
-    order = partial(services.remove_version, version=row, by=signed_in_user(request))
-    carry_out(request, order, partial(describe_removed, str(row)))
+    user = signed_in_user(request)
+    row = selectors.version(user, version_id)
+    carry_out(request, services.remove_version, partial(describe_removed, str(row)), version=row, by=user)
     return _redirect_after_removal(row.model)
 
 
 @action
 def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Restore a hidden version."""
-    row = selectors.version(signed_in_user(request), version_id)
-    order = partial(services.restore_version, version=row, by=signed_in_user(request))
-    carry_out(request, order, lambda version: f"{version} is restored.")
+    user = signed_in_user(request)
+    row = selectors.version(user, version_id)
+    carry_out(request, services.restore_version, lambda version: f"{version} is restored.", version=row, by=user)
     return redirect(version_address(row))
 
 
@@ -126,13 +124,15 @@ def change_chosen(request: HttpRequest) -> HttpResponseBase:
     typed = read_fields(request, ("what", "labels"))
     for row in rows:
         if typed["what"] == "delete":
-            order = partial(services.remove_model, model=row, by=user)
-            carry_out(request, order, partial(describe_removed, row.name))
+            carry_out(request, services.remove_model, partial(describe_removed, row.name), model=row, by=user)
         else:
             labels = [*row.labels, *split_names(typed["labels"])]
-            label = partial(services.edit_model, model=row, by=user, labels=labels)
-            carry_out(request, label, lambda model: f"{model.name}: {', '.join(model.labels) or 'no labels'}.")
+            carry_out(request, services.edit_model, _describe_labels, model=row, by=user, labels=labels)
     return redirect("dashboard:models")
+
+
+def _describe_labels(model: "Model") -> str:
+    return f"{model.name}: {', '.join(model.labels) or 'no labels'}."
 
 
 def _redirect_after_removal(model: "Model") -> HttpResponseBase:

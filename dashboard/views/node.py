@@ -238,11 +238,12 @@ def make_floor_table(floor: NoiseFloor | None) -> Table:
 def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
     """Carry out the action `what`, a key of ORDERS, and redirect to the node's page, which shows a refusal. Raises
     Missing for any other action."""
-    row = selectors.node(signed_in_user(request), node_id)
+    user = signed_in_user(request)
+    row = selectors.node(user, node_id)
     if what not in ORDERS:
         raise Missing(f"Unknown action “{what}”.", hint="See the node's page for available actions.")
     act, _, done = ORDERS[what]
-    carry_out(request, lambda: act(node=row, by=signed_in_user(request)), lambda _: f"{row.name} is {done}.")
+    carry_out(request, act, lambda _: f"{row.name} is {done}.", node=row, by=user)
     return redirect("dashboard:node", node_id=node_id)
 
 
@@ -268,12 +269,9 @@ def list_answerable(rows: "Iterable[Trial]", user: "User") -> list[dict[str, obj
 def ask_trial(request: HttpRequest, node_id: int) -> HttpResponseBase:
     """Ask for a trial of the provider that the form names, and redirect to the node's page, which shows a refusal. The
     owner has to allow it unless the reader manages the node or the owner allows all trials."""
-    row, provider = selectors.node(signed_in_user(request), node_id), request.POST.get("provider", "")
-    carry_out(
-        request,
-        lambda: services.ask_for_trial(node=row, provider=provider, by=signed_in_user(request)),
-        lambda trial: trial.words,
-    )
+    user, provider = signed_in_user(request), request.POST.get("provider", "")
+    row = selectors.node(user, node_id)
+    carry_out(request, services.ask_for_trial, lambda trial: trial.words, node=row, provider=provider, by=user)
     return redirect("dashboard:node", node_id=node_id)
 
 
@@ -281,11 +279,11 @@ def ask_trial(request: HttpRequest, node_id: int) -> HttpResponseBase:
 def answer_trial(request: HttpRequest, trial_id: int, what: str) -> HttpResponseBase:
     """Carry out the owner's answer `what`, a key of TRIAL_ANSWERS, and redirect to the node's page, which shows a
     refusal. Raises Missing for any other answer."""
-    found = selectors.trial(signed_in_user(request), trial_id)
+    user = signed_in_user(request)
+    found = selectors.trial(user, trial_id)
     if what not in TRIAL_ANSWERS:
         raise Missing(f"Unknown answer “{what}”.", hint="See the node's page for available answers.")
-    act = TRIAL_ANSWERS[what][0]
-    carry_out(request, lambda: act(trial=found, by=signed_in_user(request)), lambda trial: trial.words)
+    carry_out(request, TRIAL_ANSWERS[what][0], lambda trial: trial.words, trial=found, by=user)
     return redirect("dashboard:node", node_id=found.node_id)
 
 

@@ -280,8 +280,9 @@ def cell_addresses_in(run_id: int) -> Callable[[str], str]:
 @action
 def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """Cancel the run and redirect to its page, which shows a refusal. The results so far are kept."""
-    row = selectors.run(signed_in_user(request), run_id)
-    carry_out(request, lambda: services.cancel_run(run=row, by=signed_in_user(request)), lambda _: "Cancelled.")
+    user = signed_in_user(request)
+    row = selectors.run(user, run_id)
+    carry_out(request, services.cancel_run, lambda _: "Cancelled.", run=row, by=user)
     return redirect("dashboard:run", run_id=row.pk)
 
 
@@ -290,15 +291,12 @@ def add_rounds(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """Queue the typed number of further rounds: for the undecided blocks, or for all measured blocks where no
     comparison is undecided; no block gets more than MAX_ROUNDS in all. Redirects to the run's page, which shows a
     refusal."""
-    row = selectors.run(signed_in_user(request), run_id)
-    rounds = read_number(request, "rounds")
+    user, rounds = signed_in_user(request), read_number(request, "rounds")
+    row = selectors.run(user, run_id)
     undecided = any(pair.verdict == "undecided" for pair in selectors.comparisons_of(row, with_operators=False))
     blocks = None if undecided else list(row.blocks.filter(state="done").values_list("number", flat=True))
-    carry_out(
-        request,
-        lambda: services.measure_more_rounds(run=row, by=signed_in_user(request), rounds=rounds, blocks=blocks),
-        lambda _: f"{rounds} more rounds were queued.",
-    )
+    queued = f"{rounds} more rounds were queued."
+    carry_out(request, services.measure_more_rounds, lambda _: queued, run=row, by=user, rounds=rounds, blocks=blocks)
     return redirect("dashboard:run", run_id=row.pk)
 
 

@@ -277,12 +277,10 @@ def shares(request: HttpRequest) -> HttpResponse:
 @action
 def close_share(request: HttpRequest, share_id: int) -> HttpResponseBase:
     """Revoke a link and redirect to the list, which shows a refusal."""
-    row = account_selectors.share(signed_in_user(request), share_id)
-    carry_out(
-        request,
-        lambda: account_services.revoke_share(share=row, by=signed_in_user(request)),
-        lambda _: f"The link to {row.title} was revoked.",
-    )
+    user = signed_in_user(request)
+    row = account_selectors.share(user, share_id)
+    done = f"The link to {row.title} was revoked."
+    carry_out(request, account_services.revoke_share, lambda _: done, share=row, by=user)
     return redirect("dashboard:shares")
 
 

@@ -12,7 +12,6 @@ from dashboard.views.access import action, form_page, local_address, signed_in_u
 from dashboard.views.teams import ROLES
 from farm.accounts import selectors
 from farm.accounts.openid import people, sessions
-from farm.accounts.openid import sessions as openid
 from farm.accounts.openid.provider import get_registration
 from farm.accounts.openid.registration import CALLBACK
 from farm.accounts.selectors import find_user_of_link
@@ -58,7 +57,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     """End the session of this browser. People who signed in through the identity provider get a page that leads to its
     sign-out page. Where the provider has none, a message says that its own session may continue. All others are
     redirected to the sign-in page."""
-    address, name = openid.make_sign_out_url(request), openid.session_provider_name(request)
+    address, name = sessions.make_sign_out_url(request), sessions.session_provider_name(request)
     logout(request)
     if address:
         return render(request, "dashboard/onward.html", {"address": address, "name": name})

@@ -1,6 +1,5 @@
 """The pages of teams: members and roles, invitations, turns on the team's nodes, and the retention rule."""
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
@@ -65,12 +64,12 @@ def answer(request: HttpRequest, invitation_id: int, what: str) -> HttpResponseB
     user = signed_in_user(request)
     found = selectors.invitation(user, invitation_id)
     if what == "accept":
-        accept = partial(memberships.accept_invitation, invitation=found, by=user)
-        if carry_out(request, accept, lambda _: f"You are {found.role} of team {found.team} now."):
+        done = f"You are {found.role} of team {found.team} now."
+        if carry_out(request, memberships.accept_invitation, lambda _: done, invitation=found, by=user):
             return redirect("dashboard:team", found.team_id)
     elif what == "decline":
-        decline = partial(memberships.decline_invitation, invitation=found, by=user)
-        carry_out(request, decline, lambda _: f"You declined the invitation to team {found.team}.")
+        done = f"You declined the invitation to team {found.team}."
+        carry_out(request, memberships.decline_invitation, lambda _: done, invitation=found, by=user)
     else:
         raise Missing(f"Unknown answer “{what[:40]}” to an invitation.")
     return redirect("dashboard:teams")
@@ -86,14 +85,14 @@ def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpR
     found = selectors.team(user, team_id)
     member = selectors.member_named(username, team=found)
     if what == "role":
-        set_role = partial(memberships.set_role, team=found, user=member, role=role, by=user)
-        carry_out(request, set_role, lambda _: f"{member} is {role} now.")
+        done = f"{member} is {role} now."
+        carry_out(request, memberships.set_role, lambda _: done, team=found, user=member, role=role, by=user)
     elif what == "remove":
-        remove = partial(memberships.remove_member, team=found, user=member, by=user)
-        carry_out(request, remove, lambda _: f"{member} is no longer in team {found}.")
+        done = f"{member} is no longer in team {found}."
+        carry_out(request, memberships.remove_member, lambda _: done, team=found, user=member, by=user)
     elif what == "choose" and member == user:
-        choose = partial(memberships.choose_team, team=found, by=user)
-        carry_out(request, choose, lambda _: f"Team {found} is among those that you write in without naming one.")
+        done = f"Team {found} is among those that you write in without naming one."
+        carry_out(request, memberships.choose_team, lambda _: done, team=found, by=user)
     else:
         raise Missing(f"Unknown action “{what[:40]}” for a member.")
     if member == user and what == "remove":
@@ -106,8 +105,8 @@ def withdraw(request: HttpRequest, team_id: int, username: str) -> HttpResponseB
     """Withdraw an invitation and redirect to the team's page, which shows a refusal."""
     user = signed_in_user(request)
     found = selectors.team(user, team_id)
-    withdraw = partial(memberships.withdraw_invitation, team=found, name=username, by=user)
-    carry_out(request, withdraw, lambda _: f"{username} is no longer invited.")
+    done = f"{username} is no longer invited."
+    carry_out(request, memberships.withdraw_invitation, lambda _: done, team=found, name=username, by=user)
     return redirect("dashboard:team", team_id)
 
 
@@ -162,13 +161,12 @@ def retention(request: HttpRequest, team_id: int) -> HttpResponseBase:
     rule = find_retention_rule(user, team_id)
     if request.method == "POST":
         typed = read_fields(request, FIELDS)
-        carry_out(
-            request,
-            lambda: set_retention(
-                team=rule.team, by=user, **{name: _parse_whole_number(text, "days") for name, text in typed.items()}
-            ),
-            _describe_rule,
-        )
+
+        def change() -> "RetentionRule":
+            days = {name: _parse_whole_number(text, "days") for name, text in typed.items()}
+            return set_retention(team=rule.team, by=user, **days)
+
+        carry_out(request, change, _describe_rule)
         return redirect("dashboard:retention", team_id)
     shown = {
         "team": rule.team,
