@@ -41,11 +41,19 @@ class Named:
         return f"{self.where}: {self.step}"
 
 
+def change_entry(change: Change | None) -> Entry:
+    return Entry(change.text, change.ratio) if change else Entry()
+
+
+def interval_entry(change: Change | None) -> Entry:
+    return Entry(change.interval, change.low) if change else Entry()
+
+
 VERDICT: Column[Named] = Column("Verdict", lambda row: verdict_entry(row.change.word, soft=row.line.wrong))
 CHANGE: Column[Named] = Number(
     "change", lambda row: Entry(row.change.text if row.change.ratio else numbers.NOT_MEASURED, row.change.ratio)
 )
-INTERVAL: Column[Named] = Number("95 % interval", lambda row: Entry(row.change.interval, row.change.low))
+INTERVAL: Column[Named] = Number("95 % interval", lambda row: interval_entry(row.change))
 MARGIN: Column[Named] = Number(
     "margin", lambda row: Entry(f"± {numbers.share(row.comparison.margin)}", row.comparison.margin)
 )

@@ -85,14 +85,10 @@ TRIAL_COLUMNS: tuple[Column[TriedSwitch], ...] = (
     ),
     Number(
         "left",
-        lambda tried: Entry(change.text, change.ratio) if (change := tried.trial.remaining_change) else Entry(),
+        lambda tried: ratios.change_entry(tried.trial.remaining_change),
         "what remains, compared with the good release",
     ),
-    Number(
-        "interval",
-        lambda tried: Entry(change.interval, change.low) if (change := tried.trial.remaining_change) else Entry(),
-        "of what remains",
-    ),
+    Number("interval", lambda tried: ratios.interval_entry(tried.trial.remaining_change), "of what remains"),
     Column("Parity", lambda tried: verdict_entry("pass" if tried.trial.keeps_parity else "fail")),
     Column("Run", lambda tried: runs.link_run(tried.run)),
 )
@@ -227,9 +223,7 @@ def make_evidence_table(alert: "Alert") -> Table:
         *((Column("Node", lambda row: Entry(row.symptom.node)),) if len(alert.nodes) > 1 else ()),
         Column("Series", lambda row: Entry(_short_label(alert, row.symptom), href=cell_address(row.symptom))),
         Number("change", _size_entry, "the paired estimate, over the rounds of one block"),
-        Number(
-            "95 % interval", lambda row: Entry(row.line.change.interval, row.line.change.low) if row.line else Entry()
-        ),
+        Number("95 % interval", lambda row: ratios.interval_entry(row.line.change if row.line else None)),
         Column("Of", lambda row: Entry(row.line.quantity, title=row.line.details) if row.line else Entry()),
         Number(alert.good, lambda row: _side_entry(row.line, 0), "median of the same launches, with the good release"),
         Number(alert.bad, lambda row: _side_entry(row.line, 1), "the same, with the bad release"),
@@ -260,7 +254,7 @@ def _side_entry(line: ComparisonLine | None, place: int) -> Entry:
 def _size_entry(row: "Evidence") -> Entry:
     symptom, line = row
     if line is not None:
-        return Entry(line.change.text, line.change.ratio)
+        return ratios.change_entry(line.change)
     return Entry(numbers.change(symptom.size, words=kind_of(symptom.kind).words) if symptom.size else "", symptom.size)
 
 

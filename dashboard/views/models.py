@@ -24,7 +24,7 @@ from dashboard.views.access import form_page, page, signed_in_user, team_choice
 from dashboard.views.lists import Listing, Together, first_rows, make_page, read_search_words, sort_rows
 from dashboard.views.run import cell_addresses_in
 from dashboard.views.run_pieces import load_content
-from dashboard.views.variant import make_variant_table as variant_table
+from dashboard.views.variant import make_variant_table
 from farm.accounts.selectors import can_write
 from farm.alerts.selectors.finds import find_newest_search_with_answer
 from farm.alerts.selectors.pages import find_watch_of_each
@@ -220,6 +220,7 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
     listed = first_rows(every.exclude(reason__in=FOLLOW_UPS), RUNS_SHOWN)
     of_uploads = [run for run in listed if not run.version.branch]
     labelled = accuracy.describe_labelled_data(selectors.evaluation_of(chosen)) if chosen else None
+    variants = selectors.variants_of(chosen.artifact).order_by("-pk")[:VARIANTS_SHOWN] if chosen else ()
     context = {
         "model": row,
         "version": chosen,
@@ -232,7 +233,7 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
         "runs": listed,
         "run_table": runs.make_table(listed, shown_states(listed), leads.load_confirmed_leads(listed)),
         "farm_made": every.filter(reason__in=FOLLOW_UPS).count(),
-        "variants": _make_variants_table(chosen),
+        "variants": make_variant_table(variants),
         "duplicates": selectors.versions_with_same_bundle(chosen, user=signed_in_user(request)) if chosen else [],
     }
     if request.headers.get("HX-Target") == "version":
@@ -329,13 +330,6 @@ def _make_compatibility(version: "Version | None") -> inspection.Compatibility |
     if version is None or version.state != VersionState.READY:
         return None
     return inspection.compatibility_panel(compatibility_of(version))
-
-
-def _make_variants_table(version: "Version | None") -> Table | None:
-    """List the variants of a version, newest first; None where there are none yet."""
-    rows = list(selectors.variants_of(version.artifact).order_by("-pk")[:VARIANTS_SHOWN]) if version else []
-    table = variant_table(rows, lambda pk: reverse("dashboard:variant", args=[pk]))
-    return table if table.rows else None
 
 
 @csrf_exempt

@@ -1,6 +1,6 @@
 """The page of a variant: how it was made, what quantisation did to it, and how its measurements compare."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from dashboard.figures import accuracies
+from dashboard.figures import accuracies, ratios
 from dashboard.figures.figure import latency_entry
 from dashboard.reading import accuracy
 from dashboard.reading.facts import Fact
@@ -22,7 +22,7 @@ from farm.registry.selectors import coverage_of, quantised_report
 from farm.registry.states import MakingState
 from farm.rules.cells import recipes
 from farm.rules.comparing.quantities import Change, change_of
-from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, as_count, as_number, verdict_entry
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_count, as_number, verdict_entry
 from farm.rules.presenting.times import Times
 from farm.rules.quality import variant_advice
 from farm.rules.wording import numbers, titles
@@ -55,13 +55,13 @@ ERROR_COLUMNS: tuple[Column["TensorError"], ...] = (
     ),
     Number("by its own rounding, dB", lambda error: as_number(error.rounding_db, _format_decibels)),
 )
-SCALE_HEADS = (
-    Head("Weight"),
-    Head("scales", is_number=True),
-    Head("smallest", is_number=True),
-    Head("largest", is_number=True),
+# of a weight's name and its scales
+SCALE_COLUMNS: tuple[Column[tuple[str, Sequence[float]]], ...] = (
+    Column("Weight", lambda weight: Entry(weight[0], is_name=True)),
+    Number("scales", lambda weight: as_count(len(weight[1]))),
+    Number("smallest", lambda weight: as_number(min(weight[1]), "{:.3g}".format)),
+    Number("largest", lambda weight: as_number(max(weight[1]), "{:.3g}".format)),
 )
-VARIANT_HEADS = (Head("Variant"), Head("State"), Head("size", is_number=True), Head("What was done", is_text=True))
 MAX_ROWS = 200
 
 
@@ -128,20 +128,19 @@ def describe_variant(
     )
 
 
-def make_variant_table(rows: Sequence["Variant"], address: Callable[[int], str]) -> Table:
+VARIANT_COLUMNS: tuple[Column["Variant"], ...] = (
+    Column("Variant", lambda row: Entry(variant_name(row), href=reverse("dashboard:variant", args=[row.pk]))),
+    Column("State", lambda row: verdict_entry(row.state)),
+    Number("size", lambda row: as_number(row.derived.bytes, numbers.size) if row.derived else Entry()),
+    Prose("What was done", lambda row: Entry(row.reason_text or " ".join(row.history[:1]))),
+)
+
+
+def make_variant_table(rows: Iterable["Variant"]) -> Table:
     """Make the table of these variants with their state, in the order given. A variant that is the upload itself is
-    left out. `address`: links a variant by its number."""
-    lines = [
-        (
-            Entry(variant_name(row), href=address(row.pk)),
-            verdict_entry(row.state),
-            as_number(row.derived.bytes, numbers.size) if row.derived else Entry(),
-            Entry(row.reason_text or " ".join(row.history[:1])),
-        )
-        for row in rows
-        if not row.recipe.is_identity
-    ]
-    return Table("variants", "Variants made of this version", VARIANT_HEADS, lines)
+    left out."""
+    derived = [row for row in rows if not row.recipe.is_identity]
+    return Table.of("variants", "Variants made of this version", VARIANT_COLUMNS, derived)
 
 
 def _write_sentence(variant: "Variant") -> str:
@@ -156,17 +155,8 @@ def _write_sentence(variant: "Variant") -> str:
 
 
 def _make_scales_table(report: "QuantisedReport") -> Table:
-    rows = [
-        (
-            Entry(name, is_name=True),
-            as_count(len(scales)),
-            Entry(f"{min(scales):.3g}", min(scales)),
-            Entry(f"{max(scales):.3g}", max(scales)),
-        )
-        for name, scales in list(report.scales.items())[:MAX_ROWS]
-        if scales
-    ]
-    return Table("scales", "Scales of weights, one for all or one a channel", SCALE_HEADS, rows)
+    rows = [(name, scales) for name, scales in list(report.scales.items())[:MAX_ROWS] if scales]
+    return Table.of("scales", "Scales of weights, one for all or one a channel", SCALE_COLUMNS, rows)
 
 
 def _format_decibels(value: float | None) -> str:
@@ -214,10 +204,6 @@ def _verdict_entry(measured: "VariantCell") -> Entry:
     return verdict_entry(change.word, soft=f"than {measured.upload}") if change else Entry(NOT_COMPARED)
 
 
-def _make_change_entry(entry: Callable[[Change], Entry]) -> Callable[["VariantCell"], Entry]:
-    return lambda measured: entry(change) if (change := _change(measured)) else Entry()
-
-
 def _time_entry(measured: "VariantCell") -> Entry:
     times = Times.of([measured.cell], [measured.against] if measured.against else [])
     return latency_entry(times.with_compared_time(measured.cell), is_marked=measured.cell.id in times.by_processor)
@@ -228,8 +214,8 @@ COLUMNS: tuple[Column["VariantCell"], ...] = (
     Column("Node", lambda measured: Entry(measured.cell.node or "")),
     Number("latency, ms", _time_entry, "p50, or where the verdict rests on it processor time"),
     Column("Against the upload", _verdict_entry, "the same cell of the upload as it is, measured in the same block"),
-    Number("change", _make_change_entry(lambda change: Entry(change.text, change.ratio)), "of that latency"),
-    Number("95 % interval", _make_change_entry(lambda change: Entry(change.interval, change.low))),
+    Number("change", lambda measured: ratios.change_entry(_change(measured)), "of that latency"),
+    Number("95 % interval", lambda measured: ratios.interval_entry(_change(measured))),
     Number("rounds", lambda measured: as_count(measured.against.rounds) if measured.against else Entry()),
     Column(
         "Parity", lambda measured: verdict_entry(measured.cell.parity.verdict), "outputs against the upload's reference"
