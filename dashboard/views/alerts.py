@@ -23,15 +23,12 @@ from farm.accounts.selectors import memberships_in, teams_visible_to, teams_writ
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
 from farm.alerts.services import digests, investigations, triage
-from farm.alerts.services.digests import make_digest
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.rules.findings.kinds import KINDS
 from farm.rules.presenting.tables import Column, Entry, Table
 from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from farm.accounts.models import Team, User
     from farm.alerts.models import Alert, WatchRound
 
@@ -63,9 +60,9 @@ class Digest:
     more: int
 
 
-def make_digest_panel(team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchRound"]) -> Digest:
-    """Make the panel of a team's digest; nothing is sent. `facts`: the figures of the digest; `rounds`: the newest
-    judged rounds, which the table lists."""
+def make_digest_panel(team: "Team", since: datetime) -> Digest:
+    """Make the panel of a team's digest of the time after `since`; nothing is sent."""
+    facts, rounds = digests.make_digest(team, since=since), selectors.rounds_judged(team, since=since)[:MAX_ROUNDS]
     pairs = numbers.counted(facts["null_pairs"], "undisturbed A/A pair")
     are = "is" if facts["null_pairs"] == 1 else "are"
     table = Table.of(f"rounds-{team.pk}", "Rounds of watches", (WATCH, *watches.ROUND_COLUMNS[1:]), rounds)
@@ -89,7 +86,6 @@ LABELS = {
     "invalid": "false positives",
     "all": "all",
 }
-WATCH_COMMAND = "onnxfarm watch add upgrades --model MODEL --reference 1.29.0"
 
 
 @page
@@ -123,7 +119,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
     context = {
         "headline": _write_headline(counts, open_alerts, period=PERIODS.get(period.value, "")),
         "because": "" if period.value else listing.describe_counts(counts),
-        "digests": _make_digests(user, since),
+        "digests": [make_digest_panel(team, since) for team in teams_visible_to(user)] if since else [],
         "list": Listing(
             table,
             shown,
@@ -138,7 +134,6 @@ def alerts(request: HttpRequest) -> HttpResponse:
         "state": name,
         "has_any": bool(counts["all"]),
         "watching": "" if counts["all"] else listing.describe_watching(*pages.count_watching(user)),
-        "command": WATCH_COMMAND,
     }
     return render(request, "dashboard/alerts.html", context)
 
@@ -153,18 +148,6 @@ def _write_headline(counts: Mapping[str, int], open_alerts: Iterable["Alert"], *
 def redirect_digest(request: HttpRequest) -> HttpResponseBase:
     days = request.GET.get("days", "")
     return redirect(f"{reverse('dashboard:alerts')}?state=all&days={days if days in PERIODS else 7}")
-
-
-def _make_digests(user: "User", since: "datetime | None") -> list[Digest]:
-    """Make the digest of each of the reader's teams; empty where no period was chosen."""
-    if since is None:
-        return []
-    return [
-        make_digest_panel(
-            team, make_digest(team, since=since), rounds=selectors.rounds_judged(team, since=since)[:MAX_ROUNDS]
-        )
-        for team in teams_visible_to(user)
-    ]
 
 
 def _acknowledge(alert: "Alert", by: "User", typed: Typed) -> str:

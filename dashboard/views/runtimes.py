@@ -225,7 +225,6 @@ def runtimes(request: HttpRequest) -> HttpResponse:
         "index": describe_index(asked.get(distribution), every_s=settings.INDEX_POLL_S),
         "watches": history.watches,
         "has_nodes": bool(nodes),
-        "command": "onnxfarm submit model.onnx --matrix matrix.yaml --wait",
     }
     return render(request, "dashboard/runtimes.html", context)
 
