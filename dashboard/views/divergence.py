@@ -83,11 +83,11 @@ def _make_answer(row: "Divergence", known: dict[str, Cell]) -> Answer:
     answer = Answer(f"Against {other}", row.words, state, row.is_open, href=f"/api/v1/divergences/{row.pk}")
     if document is None or document.found is None:
         return answer
-    difference = document.found
+    difference, look = document.found, document.found.look
     return replace(
         answer,
-        table=_make_table(document, difference.look, number=row.pk),
-        beyond=_describe_beyond(difference.look),
+        table=_make_table(document, difference.tensor, look, number=row.pk) if look else None,
+        beyond=_describe_beyond(look) if look else "",
         nodes=", ".join(difference.part.nodes),
         shows_it=difference.part.shows_it,
         command=difference.part.command,
@@ -95,12 +95,10 @@ def _make_answer(row: "Divergence", known: dict[str, Cell]) -> Answer:
     )
 
 
-def _make_table(document: DivergenceDocument, look: TensorLook | None, *, number: int) -> Table | None:
-    if look is None or document.found is None:
-        return None
+def _make_table(document: DivergenceDocument, tensor: str, look: TensorLook, *, number: int) -> Table:
     sides = ((str(document.candidate), look.candidate), (document.reference, look.reference))
     known = [(name, spread) for name, spread in sides if spread is not None]
-    caption = f"Values of {document.found.tensor} on both sides"
+    caption = f"Values of {tensor} on both sides"
     return Table.of(f"divergence-{number}", caption, COLUMNS, known)
 
 
@@ -108,9 +106,7 @@ def _figure_entry(value: float | None) -> Entry:
     return Entry() if value is None else Entry(f"{value:.6g}".replace("-", numbers.MINUS), value)
 
 
-def _describe_beyond(look: TensorLook | None) -> str:
-    if look is None:
-        return ""
+def _describe_beyond(look: TensorLook) -> str:
     at = look.furthest
     where = f"; at {list(at.index)} {at.candidate:g} where the reference has {at.reference:g}" if at is not None else ""
     return f"{look.violations:,} of {look.elements:,} values are beyond tolerance{where}."

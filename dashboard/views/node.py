@@ -9,10 +9,10 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.urls import reverse
 
 from dashboard.reading import facts
 from dashboard.reading.ledgers import DAYS, describe_week, waiting_table, work_table, write_heading
+from dashboard.reading.runs import link_run
 from dashboard.views.access import action, carry_out, page, signed_in_user, split_names
 from farm.base.grouping import group_by
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from farm.accounts.models import User
     from farm.fleet.models import Node, Trial
 
-
-# maps a run's number to the address of its page
-RunAddress = Callable[[int], str]
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 TURBO = {None: numbers.NOT_MEASURED, True: "on", False: "off"}
@@ -52,11 +49,11 @@ def list_advice(facts: Facts, before: Sequence[Before]) -> list[str]:
     return [f"{_write_ranges(known)} {_describe_frequency(len(known), len(before))}" for known in kinds.values()]
 
 
-def make_readings_table(before: Sequence[Before], address: RunAddress) -> tuple[Table, list[str]]:
+def make_readings_table(before: Sequence[Before]) -> tuple[Table, list[str]]:
     """Make the table of what was read before each of a node's last blocks. Columns without any reading are left out.
     The second value lists their headings, which say what the machine does not report."""
     columns: tuple[Column[Before], ...] = (
-        Column("Block", lambda read: Entry(f"run {read.run}, {read.facts.block}", read.run, href=address(read.run))),
+        Column("Block", lambda read: replace(link_run(read.run), text=f"run {read.run}, {read.facts.block}")),
         Column("When", lambda read: as_time(read.at)),
         Number("load, 1 min", lambda read: _number_entry(read.facts.load_1m, 1)),
         Number(
@@ -100,7 +97,6 @@ def _describe_frequency(count: int, blocks: int) -> str:
 
 EVENTS_SHOWN = 50
 TRIALS_SHOWN = 10
-TRIAL_RELATED = ("node", "asked_by", "answered_by")
 # the answers to a trial, each with its service, the label of its button, and the states in which it is possible
 TRIAL_ANSWERS: dict[str, tuple[Callable[..., "Trial"], str, tuple[TrialState, ...]]] = {
     "allow": (services.allow_trial, "Allow", (TrialState.ASKED,)),
@@ -191,7 +187,7 @@ def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more:
     user = signed_in_user(request)
     work = ledger(user, row, days=DAYS)
     now, waiting = current_work(user, [row])[row.pk], upcoming_blocks(user, [row])[row.pk]
-    readings, unreadable = make_readings_table(before, lambda run_id: reverse("dashboard:run", args=[run_id]))
+    readings, unreadable = make_readings_table(before)
     context = {
         "node": row,
         "heading": write_heading(row, now, before),
@@ -199,7 +195,7 @@ def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more:
         "facts": facts.list_node_facts(row),
         "limits": fill_form(row),
         "lendings": list(row.lendings.select_related("team", "answered_by")),
-        "trials": list_answerable(row.trials.select_related(*TRIAL_RELATED)[:TRIALS_SHOWN], user),
+        "trials": list_answerable(row.trials.select_related("node", "asked_by", "answered_by")[:TRIALS_SHOWN], user),
         "trial_choices": Trials.choices,
         "errors": {},
         "self_test": row.self_test,

@@ -165,7 +165,6 @@ def _render_watch(request: HttpRequest, row: "Watch", *, status: int = 200, **mo
         "models": models,
         "rounds": reading.make_rounds_table(rounds),
         "alert_table": alert_reading.make_table(alerts, writable=[row.team_id] if may_write else []),
-        "may_acknowledge": may_write,
         "figure": trends.draw_watch(row)[0],
         "matrix_text": write_text(row.matrix),
         "may_write": may_write,
