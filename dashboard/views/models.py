@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
 
     from dashboard.reading.watched_series import SlowestSeries
+    from farm.accounts.models import User
     from farm.accounts.selectors import Anyone
     from farm.registry.models import Model, Version
     from farm.registry.selectors import Counted
@@ -211,61 +212,57 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
     the newest; only 100 are considered, those of branches last. `more` adds to the context, such as errors and the
     texts of forms. While a version is being inspected the page polls only for the part of the version; afterwards that
     request gets a header that reloads the page."""
-    versions = selectors.newest_versions(row, user=signed_in_user(request), limit=100)
+    user = signed_in_user(request)
+    versions = selectors.newest_versions(row, user=user, limit=100)
     newest = next((version for version in versions if not version.branch), versions[0] if versions else None)
     chosen = next((version for version in versions if str(version.number) == request.GET.get("version")), newest)
-    found = selectors.inspection_of(chosen) if chosen else None
-    every = runs_for_lists(signed_in_user(request)).filter(version__model=row)
-    # runs that the farm started itself are shown with their alert, and in the list of all runs
-    listed = first_rows(every.exclude(reason__in=FOLLOW_UPS), RUNS_SHOWN)
-    of_uploads = [run for run in listed if not run.version.branch]
-    labelled = accuracy.describe_labelled_data(selectors.evaluation_of(chosen)) if chosen else None
-    variants = selectors.variants_of(chosen.artifact).order_by("-pk")[:VARIANTS_SHOWN] if chosen else ()
-    context = {
-        "model": row,
-        "version": chosen,
-        "inspection": inspection.make_inspection(found) if found else None,
-        "program": inspection.make_program(chosen, found) if chosen else None,
-        "compatibility": _make_compatibility(chosen),
-        "is_open": bool(chosen and chosen.state in OPEN_STATES) or bool(labelled and labelled.is_open),
-        "evaluation": labelled,
-        "may_write": can_write(signed_in_user(request), team=row.team),
-        "runs": listed,
-        "run_table": runs.make_table(listed, shown_states(listed), leads.load_confirmed_leads(listed)),
-        "farm_made": every.filter(reason__in=FOLLOW_UPS).count(),
-        "variants": make_variant_table(variants),
-        "duplicates": selectors.versions_with_same_bundle(chosen, user=signed_in_user(request)) if chosen else [],
-    }
+    may_write = can_write(user, team=row.team)
+    context: dict[str, object] = {"model": row, "version": chosen, "may_write": may_write}
+    if chosen is not None:
+        context |= _describe_version(user, chosen)
     if request.headers.get("HX-Target") == "version":
-        if not context["is_open"]:
+        if not context.get("is_open"):
             # reload the whole page, because other parts of it have the actions on the version
             return HttpResponse(headers={"HX-Refresh": "true"})
         return render(request, "dashboard/parts/version.html", context)
+    every = runs_for_lists(user).filter(version__model=row)
+    # runs that the farm started itself are shown with their alert, and in the list of all runs
+    listed = first_rows(every.exclude(reason__in=FOLLOW_UPS), RUNS_SHOWN)
+    otherwise = _describe_unmeasured(chosen, is_searched=context.get("last_find") is not None)
     whole = {
         **context,
+        "runs": listed,
+        "run_table": runs.make_table(listed, shown_states(listed), leads.load_confirmed_leads(listed)),
+        "farm_made": every.filter(reason__in=FOLLOW_UPS).count(),
+        "may_find": may_write and chosen is not None and chosen.state == VersionState.READY,
         **_draw_accuracy(request, row),
         **describe_model(row),
-        **describe_best(
-            signed_in_user(request), row, request.GET.get("budget", "")[:40], otherwise=_describe_unmeasured(chosen)
-        ),
-        **describe_newest_run(of_uploads, cell_addresses_in),
-        "version_table": version_table(versions, chosen, compared=compared_with_before(signed_in_user(request), row)),
-        "removed": list(selectors.removed_versions(row, user=signed_in_user(request))[:100]),
-        **_describe_search(chosen, may_write=context["may_write"] is True),
+        **describe_best(user, row, request.GET.get("budget", "")[:40], otherwise=otherwise),
+        **describe_newest_run([run for run in listed if not run.version.branch], cell_addresses_in),
+        "version_table": version_table(versions, chosen, compared=compared_with_before(user, row)),
+        "removed": list(selectors.removed_versions(row, user=user)[:100]),
         **more,
     }
-    if context["may_write"]:
+    if may_write:
         whole["what_goes"] = describe_removal(selectors.estimate_removal(row))
         whole["version_goes"] = describe_removal(selectors.estimate_removal(row, version=chosen)) if chosen else ""
     return render(request, "dashboard/model.html", whole, status=status)
 
 
-def _describe_search(version: "Version | None", *, may_write: bool) -> dict[str, object]:
-    if version is None:
-        return {}
+def _describe_version(user: "User", version: "Version") -> dict[str, object]:
+    """Make the context of a version: its inspection, labelled data, variants, and the newest search with an answer."""
+    found = selectors.inspection_of(version)
+    labelled = accuracy.describe_labelled_data(selectors.evaluation_of(version))
+    variants = selectors.variants_of(version.artifact).order_by("-pk")[:VARIANTS_SHOWN]
     return {
+        "inspection": inspection.make_inspection(found) if found else None,
+        "program": inspection.make_program(version, found),
+        "compatibility": make_compatibility(version),
+        "is_open": version.state in OPEN_STATES or bool(labelled and labelled.is_open),
+        "evaluation": labelled,
+        "variants": make_variant_table(variants),
+        "duplicates": selectors.versions_with_same_bundle(version, user=user),
         "last_find": find_newest_search_with_answer(version.pk),
-        "may_find": may_write and version.state == VersionState.READY,
     }
 
 
@@ -274,12 +271,12 @@ UNMEASURED = "has not been measured yet"
 NAMED_BELOW_HEADLINE = ("Runtime", "Batch", "Shapes", "Precision", "Threads", "Node")
 
 
-def _describe_unmeasured(version: "Version | None") -> str:
+def _describe_unmeasured(version: "Version | None", *, is_searched: bool) -> str:
     """Say why a model has no best settings: its version was rejected, only a search measured it, or nothing did. The
     text follows the model's name."""
     if version is None or version.state == VersionState.REJECTED:
         return "was rejected" if version is not None else UNMEASURED
-    return "has been measured by a search alone" if find_newest_search_with_answer(version.pk) else UNMEASURED
+    return "has been measured by a search alone" if is_searched else UNMEASURED
 
 
 def describe_best(
@@ -325,11 +322,10 @@ def _draw_accuracy(request: HttpRequest, model: "Model") -> dict[str, object]:
     return {"figure": figure, "figure_run": row}
 
 
-def _make_compatibility(version: "Version | None") -> inspection.Compatibility | None:
+def make_compatibility(version: "Version") -> inspection.Compatibility | None:
     """Make the panel that shows which releases load the version; None unless the version is ready."""
-    if version is None or version.state != VersionState.READY:
-        return None
-    return inspection.compatibility_panel(compatibility_of(version))
+    is_ready = version.state == VersionState.READY
+    return inspection.compatibility_panel(compatibility_of(version)) if is_ready else None
 
 
 @csrf_exempt

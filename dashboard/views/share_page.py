@@ -42,10 +42,8 @@ from farm.contract.document import Document
 from farm.contract.reasons import CellStatus
 from farm.fleet.enrolment import explain_local_address
 from farm.registry import selectors as registry
-from farm.registry.states import VersionState
 from farm.rules.presenting.cell_counts import list_planned_cells
 from farm.runs import selectors
-from farm.runs.selectors.compatibility import compatibility_of
 from farm.runs.selectors.hardware import measured_across
 from farm.runs.selectors.pages import judged_run, open_cell_names
 from farm.runs.selectors.runs import shown_states
@@ -205,7 +203,6 @@ def _describe_model(request: HttpRequest, share: "Share") -> Context:
     user = share.created_by
     model = _require_subject(lambda: registry.model(user, int(share.subject)))
     version = registry.versions_of(model, user=user).filter(branch="").first()
-    is_ready = version is not None and version.state == VersionState.READY
     row = judged_run(user, model)
     every = selectors.runs_visible_to(user).filter(version__model=model)
     listed = list(every.exclude(reason__in=FOLLOW_UPS)[:RUNS_SHOWN])
@@ -217,7 +214,7 @@ def _describe_model(request: HttpRequest, share: "Share") -> Context:
         "inspection": inspection.make_inspection(found)
         if version and (found := registry.inspection_of(version))
         else None,
-        "compatibility": inspection.compatibility_panel(compatibility_of(version)) if version and is_ready else None,
+        "compatibility": models.make_compatibility(version) if version else None,
         "figure": charts.draw_model_accuracy(user, row, no_address) if row else None,
     }
 
