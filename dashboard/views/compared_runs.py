@@ -1,6 +1,6 @@
 """The page that compares two to four runs cell by cell, with filters in the address."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from typing import TypeGuard
@@ -30,8 +30,6 @@ from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import WRONG, sign_of
 from farm.runs import selectors
 
-# maps a run's number and a cell's id to the address of the cell's page
-Address = Callable[[int, str], str]
 # the keys of the two compared cells in a verdict
 BASE, OTHER = "base", "other"
 # at most so many matches are compared, since each takes as long as a small page
@@ -201,25 +199,24 @@ def list_differences(documents: Sequence[Document]) -> list[tuple[str, list[str]
     return facts
 
 
-def make_table(runs: Sequence[int], found: Sequence[Match], address: Address) -> Table:
-    """Make a table with a row for each match: the time in the base run, then time and change in each other run.
-    `address`: links a cell by the run's number and the cell's id."""
+def make_table(runs: Sequence[int], found: Sequence[Match]) -> Table:
+    """Make a table with a row for each match: the time in the base run, then time and change in each other run."""
     by = [judged.by_processor for match in found for judged in match.judged if judged is not None]
     time = clock_title(by)
     heads = [Head("Cell"), Head(f"run {runs[0]}, {time}, ms", is_number=True)]
     for run in runs[1:]:
         heads += [Head(f"run {run}, {time}, ms", is_number=True), Head("change", is_number=True)]
         heads += [Head("95 % interval", is_number=True), Head("How", is_text=len(runs) == 2)]
-    rows = [_make_row(runs, match, address) for match in found]
+    rows = [_make_row(runs, match) for match in found]
     return Table("across", "Cells of these runs, the largest change first", heads, rows)
 
 
-def _make_row(runs: Sequence[int], match: Match, address: Address) -> tuple[Entry, ...]:
+def _make_row(runs: Sequence[int], match: Match) -> tuple[Entry, ...]:
     how = next((judged for judged in match.judged if judged is not None), None)
-    entries = [Entry(match.name), _p50_entry(runs[0], match.cells[0], address, how)]
+    entries = [Entry(match.name), _p50_entry(runs[0], match.cells[0], how)]
     for run, cell, judged in zip(runs[1:], match.cells[1:], match.judged, strict=True):
         is_alike = judged is None or judged.agrees_with_times(match.cells[0], cell)
-        entries.append(_p50_entry(run, cell, address, judged) if is_alike else Entry(title=APART))
+        entries.append(_p50_entry(run, cell, judged) if is_alike else Entry(title=APART))
         if judged is None:
             entries += [Entry(""), Entry(""), Entry("not measured in both")]
             continue
@@ -228,13 +225,13 @@ def _make_row(runs: Sequence[int], match: Match, address: Address) -> tuple[Entr
     return tuple(entries)
 
 
-def _p50_entry(run: int, cell: Cell | None, address: Address, judged: PairVerdict | None) -> Entry:
+def _p50_entry(run: int, cell: Cell | None, judged: PairVerdict | None) -> Entry:
     if cell is None:
         return Entry("no such cell")
     if cell.p50_ms is None:
-        return Entry(sign_of(cell.status.value).word, href=address(run, cell.id))
+        return Entry(sign_of(cell.status.value).word, href=_cell_address(run, cell.id))
     timed = cell if judged is None else judged.times_of(cell).with_compared_time(cell)
-    return replace(latency_entry(timed, is_marked=timed is not cell), href=address(run, cell.id))
+    return replace(latency_entry(timed, is_marked=timed is not cell), href=_cell_address(run, cell.id))
 
 
 def make_file_row(runs: Sequence[int], match: Match) -> dict[str, str | float | None]:
@@ -278,7 +275,7 @@ def render_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
         "version": rows[0].version_id if len({row.version_id for row in rows}) == 1 else None,
         "every": every,
         "left": left,
-        "table": make_table(numbers, left, _cell_address),
+        "table": make_table(numbers, left),
         "kinds": KINDS,
         "filters": filters,
         "least": round(100 * filters.min_change),

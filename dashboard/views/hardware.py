@@ -70,7 +70,6 @@ class Panel:
     `figure`: accuracy against latency, else the latencies of the best settings; `hint`: why accuracy is not drawn,
     empty where it is; `versions`: the measured versions, the newest first; `shown`: the targets of the table."""
 
-    asked: Asked
     headline: str
     sentence: str
     left_out: str
@@ -113,15 +112,13 @@ def make_panel(measured: Sequence[MeasuredSetting], asked: Asked, address: CellA
     versions = sorted({cell.version for cell in measured}, reverse=True)
     by_processor = hardware_words.explain_processor_time([target.best for target in shown if target.best])
     drawn = [cell for cell in measured if newest and cell.version == newest[0].version]
-    table = Table.of(
-        "targets", "Best setting on each target", _list_columns(asked, address, shown), shown
-    ).without_unmeasured()
+    columns = _list_columns(asked, address, shown)
+    table = Table.of("targets", "Best setting on each target", columns, shown).without_unmeasured()
     judged = pareto.draw_hardware(drawn, names, address)
     among = newest if asked.version == EVERY else shown
     bests = {hardware_words.name_target(target): target.best for target in among if target.best is not None}
     title = f"The best setting on {numbers.counted(len(bests), 'target')}"
     return Panel(
-        asked=asked,
         headline=hardware_words.write_headline(newest, asked.limits, asked.goal),
         sentence=hardware_words.describe_targets(newest, asked.limits, asked.goal),
         left_out=hardware_words.describe_left_out(found),
@@ -259,10 +256,11 @@ def hardware(request: HttpRequest, model_id: int) -> HttpResponse:
     shown targets instead."""
     user = signed_in_user(request)
     model = selectors.model(user, model_id)
-    found = make_panel(measured_across(user, model), read_question(request.GET.dict()), cell_address)
+    asked = read_question(request.GET.dict())
+    found = make_panel(measured_across(user, model), asked, cell_address)
     if lists.wants_file(request):
         return lists.render_file(request, "hardware", found.shown, file_rows.target_row)
     may_write = can_write(user, team=model.team)
     choices = {"goals": [*GOALS.items()], "ways": [*WAYS.items()]}
-    context = {"model": model, "may_write": may_write, "panel": found, "asked": found.asked, **choices}
+    context = {"model": model, "may_write": may_write, "panel": found, "asked": asked, **choices}
     return render(request, "dashboard/hardware.html", context)

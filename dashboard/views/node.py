@@ -97,10 +97,11 @@ def _describe_frequency(count: int, blocks: int) -> str:
 
 EVENTS_SHOWN = 50
 TRIALS_SHOWN = 10
-# the answers to a trial, each with its service, the label of its button, and the states in which it is possible
-TRIAL_ANSWERS: dict[str, tuple[Callable[..., "Trial"], str, tuple[TrialState, ...]]] = {
-    "allow": (services.allow_trial, "Allow", (TrialState.ASKED,)),
-    "decline": (services.decline_trial, "Decline", (TrialState.ASKED, TrialState.PENDING)),
+TRIAL_ANSWERS: dict[str, Callable[..., "Trial"]] = {"allow": services.allow_trial, "decline": services.decline_trial}
+# the answers that the owner may give in each state of a trial, with the label of the button
+TRIAL_BUTTONS: dict[str, tuple[tuple[str, str], ...]] = {
+    TrialState.ASKED: (("allow", "Allow"), ("decline", "Decline")),
+    TrialState.PENDING: (("decline", "Decline"),),
 }
 BLOCKS_SHOWN = 10
 # the actions on a node, each with its service, the label of its button, and the end of the message when it is done
@@ -249,14 +250,7 @@ def list_answerable(rows: "Iterable[Trial]", user: "User") -> list[dict[str, obj
     trials = list(rows)
     managed = {node for node in {trial.node for trial in trials} if selectors.can_manage_node(user, node)}
     return [
-        {
-            "trial": trial,
-            "buttons": [
-                (what, label)
-                for what, (_, label, states) in TRIAL_ANSWERS.items()
-                if trial.node in managed and trial.state in states
-            ],
-        }
+        {"trial": trial, "buttons": TRIAL_BUTTONS.get(trial.state, ()) if trial.node in managed else ()}
         for trial in trials
     ]
 
@@ -279,7 +273,7 @@ def answer_trial(request: HttpRequest, trial_id: int, what: str) -> HttpResponse
     found = selectors.trial(user, trial_id)
     if what not in TRIAL_ANSWERS:
         raise Missing(f"Unknown answer “{what}”.", hint="See the node's page for available answers.")
-    carry_out(request, TRIAL_ANSWERS[what][0], lambda trial: trial.words, trial=found, by=user)
+    carry_out(request, TRIAL_ANSWERS[what], lambda trial: trial.words, trial=found, by=user)
     return redirect("dashboard:node", node_id=found.node_id)
 
 

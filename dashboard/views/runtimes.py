@@ -50,9 +50,10 @@ class Place:
 @dataclass(frozen=True)
 class Row:
     """A release. `opset`: the newest that it loads; `is_gone`: the index no longer offers it; `places`: one for each
-    column of the board; `yanked`: that the index withdrew it, with the reason, else empty; `measured`: how often and
-    where, in words; `outcomes`: of rounds of watches, with their number, without alerts; `alerts`: name, page and sign
-    of at most NAMED alerts about the release; `references`: name and page of watches that have it as reference."""
+    column of the board; `yanked`: that the index withdrew it, with the reason, else empty; `use`: how runs used it,
+    None without runs; `measured`: the same in words, how often and where; `outcomes`: of rounds of watches, with their
+    number, without alerts; `alerts`: name, page and sign of at most NAMED alerts about the release; `references`: name
+    and page of watches that have it as reference."""
 
     version: str
     opset: str
@@ -60,9 +61,8 @@ class Row:
     places: Sequence[Place] = ()
     yanked: str = ""
     seen_at: datetime | None = None
+    use: "ReleaseUse | None" = None
     measured: str = ""
-    measured_at: datetime | None = None
-    runs: int = 0
     outcomes: Sequence[Sign] = ()
     alerts: Sequence[tuple[str, str, Sign]] = ()
     references: Sequence[tuple[str, str]] = ()
@@ -138,9 +138,8 @@ def _make_row(version: str, history: "History", measured: "ReleaseUse | None", o
         opset=str(opsets.max_opset(version, observed) or "unknown"),
         yanked=f"yanked{why}" if known and known.is_yanked else "",
         seen_at=known.seen_at if known else None,
+        use=measured,
         measured=words,
-        measured_at=measured.last_at if measured else None,
-        runs=measured.runs if measured else 0,
         outcomes=[Sign(sign.mark, f"{sign.word} ({count})", sign.tone) for sign, count in signs],
         alerts=[
             (
@@ -191,7 +190,7 @@ def make_file_row(row: Row, columns: Sequence[str]) -> lists.FileRow:
         "is_gone": row.is_gone,
         "yanked": row.yanked,
         "first_seen": row.seen_at.isoformat() if row.seen_at else "",
-        "runs": row.runs,
+        "runs": row.use.runs if row.use else 0,
         "alerts": len(row.alerts),
     }
     for name, place in zip(columns, row.places, strict=True):

@@ -223,7 +223,7 @@ def _describe_hardware(request: HttpRequest, share: "Share") -> Context:
     model = _require_subject(lambda: registry.model(share.created_by, int(share.subject)))
     asked = hardware.read_question(request.GET.dict())
     panel = hardware.make_panel(measured_across(share.created_by, model), asked, lambda _: "")
-    return {"model": model, "panel": panel, "asked": panel.asked}
+    return {"model": model, "panel": panel, "asked": asked}
 
 
 def _describe_comparison(request: HttpRequest, share: "Share") -> Context:

@@ -31,7 +31,7 @@ from farm.runs.selectors.variants import measured_cell, measured_cells_of, proce
 if TYPE_CHECKING:
     from farm.registry.models import Variant, Version
     from farm.runs.selectors.variants import VariantCell
-    from farm.workshop.inspection import Coverage, QuantisedReport, TensorError
+    from farm.workshop.inspection import Coverage, TensorError
 
 
 COVERAGE_COLUMNS: tuple[Column["Coverage"], ...] = (
@@ -77,9 +77,9 @@ class Made:
     is_random: bool
     is_quantised: bool
     can_be_ranked: bool
-    coverage: Table | None
-    errors: Table | None
-    scales: Table | None
+    coverage: Table
+    errors: Table
+    scales: Table
     report: str
     report_problem: str
     advice: list[str]
@@ -99,12 +99,13 @@ def variant_name(variant: "Variant") -> str:
 def describe_variant(
     variant: "Variant", cell: Cell | None, *, arch: str = "", instruction_sets: Sequence[str] = ()
 ) -> Made:
-    """Describe a variant with its coverage, errors, scales and advice. A table is None where its data do not exist,
+    """Describe a variant with its coverage, errors, scales and advice. A table has no rows where its data do not exist,
     such as errors before the analysis. `cell`: a measured cell of the variant; `arch` and `instruction_sets`: of the
     machine that measured it."""
     report = getattr(variant, "report", None)
-    found = quantised_report(variant)
-    coverage = coverage_of(variant)
+    found, coverage = quantised_report(variant), coverage_of(variant)
+    layers = (found.errors or ()) if found else ()
+    scales = [(name, values) for name, values in found.scales.items() if values] if found else []
     operators = numbers.counted(sum(kind.all for kind in coverage), "operator")
     quantised = sum(kind.all - len(kind.kept_float) for kind in coverage)
     recipe = variant.recipe
@@ -115,16 +116,12 @@ def describe_variant(
         is_random=recipe.options.get(recipes.SAMPLES) == recipes.RANDOM,
         is_quantised=recipes.is_quantised(recipe.precision),
         can_be_ranked=recipe.precision in recipes.EIGHT_BITS,
-        coverage=Table.of("coverage", "Operators quantised and not", COVERAGE_COLUMNS, coverage) if coverage else None,
-        errors=Table.of(
-            "errors", "Layers by quantisation error, worst first", ERROR_COLUMNS, (found.errors or ())[:MAX_ROWS]
-        )
-        if found
-        else None,
-        scales=_make_scales_table(found) if found and found.scales else None,
+        coverage=Table.of("coverage", "Operators quantised and not", COVERAGE_COLUMNS, coverage),
+        errors=Table.of("errors", "Layers by quantisation error, worst first", ERROR_COLUMNS, layers[:MAX_ROWS]),
+        scales=Table.of("scales", "Scales of weights, one for all or one a channel", SCALE_COLUMNS, scales[:MAX_ROWS]),
         report=report.state if report else "",
         report_problem=report.reason_text if report else "",
-        advice=_list_advice(variant, found, cell, arch, instruction_sets),
+        advice=_list_advice(variant, layers, cell, arch, instruction_sets),
     )
 
 
@@ -154,17 +151,12 @@ def _write_sentence(variant: "Variant") -> str:
     return f"{numbers.size(after)}, {share} of the upload’s {numbers.size(before)}: {saved}."
 
 
-def _make_scales_table(report: "QuantisedReport") -> Table:
-    rows = [(name, scales) for name, scales in list(report.scales.items())[:MAX_ROWS] if scales]
-    return Table.of("scales", "Scales of weights, one for all or one a channel", SCALE_COLUMNS, rows)
-
-
 def _format_decibels(value: float | None) -> str:
     return "no error" if value is None else numbers.fixed(value, 1)
 
 
 def _list_advice(
-    variant: "Variant", report: "QuantisedReport | None", cell: Cell | None, arch: str, instruction_sets: Sequence[str]
+    variant: "Variant", layers: "Sequence[TensorError]", cell: Cell | None, arch: str, instruction_sets: Sequence[str]
 ) -> list[str]:
     recipe = variant.recipe
     if recipe.precision not in recipes.EIGHT_BITS:
@@ -173,7 +165,7 @@ def _list_advice(
         recipe.precision,
         recipe.options,
         samples=variant.artifact.calibration_samples,
-        layers=(report.errors or ()) if report else (),
+        layers=layers,
         instruction_sets=instruction_sets,
     )
     return [*from_making, *(accuracy.list_advice(cell, arch=arch) if cell else [])]

@@ -164,7 +164,7 @@ def test_whole_runs_of_a_busy_machine_are_compared_by_processor_time() -> None:
     assert found is not None
     assert found.ratio == pytest.approx(1.2, rel=1e-3)
     assert "processor time" in found.evidence
-    shown = _p50_entry(2, match.cells[1], lambda run, cell: "", found)
+    shown = _p50_entry(2, match.cells[1], found)
     assert (shown.value, shown.soft) == (1.2, "CPU time")
 
 
