@@ -334,6 +334,7 @@ def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **mor
         and not is_downgrade(row.good, row.bad)
         and any(not symptom.resolved_in for symptom in row.symptoms.all())
     )
+    lead = row.leading_symptom
     context = {
         "alert": row,
         "state": alerts.state_of(row),
@@ -347,10 +348,8 @@ def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **mor
         "busy": BUSY if any(is_by_processor(pair) for pair in pairs if pair is not None) else "",
         "figure": ratios.draw_ratios(compared) if len(compared) > 1 else None,
         "operators": _draw_operators(row),
-        "graph_changes": list_graph_changes(symptom) if (symptom := row.leading_symptom) is not None else [],
-        "traces": before_and_after_address(symptom.run_id, symptom.baseline, symptom.cell)
-        if symptom and symptom.run_id
-        else "",
+        "graph_changes": list_graph_changes(lead) if lead is not None else [],
+        "traces": before_and_after_address(lead.run_id, lead.baseline, lead.cell) if lead and lead.run_id else "",
         "since_when": since_when,
         "first_bad": find_first_bad(row, since_when, may_ask=may_write and may_ask),
         "work_around": make_search_panel(row, "work_around"),

@@ -19,6 +19,7 @@ from dashboard.reading.compared_cells import name_cells
 from dashboard.reading.judging import ChosenCell
 from dashboard.views import lists
 from dashboard.views.access import signed_in_user
+from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.comparing.sides import comparison_between, index_by_sides
@@ -103,9 +104,7 @@ def group_operators(chosen: Sequence[ChosenCell], paired: Sequence[Comparison | 
     for place, cell in enumerate(cells):
         for row in cell.operators:
             known.setdefault(group_of[row.node], [[] for _ in cells])[place].append(row)
-    members: dict[str, list[str]] = {}
-    for node, group in group_of.items():
-        members.setdefault(group, []).append(node)
+    members = group_by(group_of, group_of.__getitem__)
     made = []
     for group, sides in known.items():
         head = max((row for side in sides for row in side), key=lambda row: row.time_us)
@@ -176,9 +175,8 @@ def _mark_move(group: Group, place: int, whole: float, *, is_like: bool, known: 
 def _find_measured_change(group: Group, known: Comparison | None) -> OperatorChange | None:
     """Find the comparison's change of any node of the group; None where it has none."""
     nodes = {group.node, *group.covers}
-    return (
-        next((operator for operator in known.operators if operator.node in nodes), None) if known is not None else None
-    )
+    operators = known.operators if known is not None else ()
+    return next((operator for operator in operators if operator.node in nodes), None)
 
 
 def write_headline(chosen: Sequence[ChosenCell], found: Sequence[Group]) -> str:

@@ -240,20 +240,19 @@ def make_tables(
     """Make the context of a document's tables: comparisons along one axis (`along` in the address, else the
     headline's), cells without the refused ones, and refused cells by reason. With `row`, the run, cells can be selected
     for a comparison; with `may_write` too, cells can be run again."""
-    again = partial(reading.address_to_repeat, row) if row is not None and may_write else None
+    writable = row if may_write else None
+    again = partial(reading.address_to_repeat, writable) if writable is not None else None
     ended = [cell for cell in document.cells if cell.status != CellStatus.REFUSED]
     table, note = move_shared_note(
         cells.make_table(ended, address, comparisons=document.comparisons, again=again, states=states)
     )
+    if row is not None:
+        table = table.with_row_keys([f"{row.pk}:{cell.id}" for cell in ended], box="cells")
     return {
         **_make_compared(request, document, address),
-        "cells": table.with_row_keys([f"{row.pk}:{cell.id}" for cell in ended], box="cells")
-        if row is not None
-        else table,
+        "cells": table,
         "cells_note": note,
-        "refused": cells.group_refused(
-            document.cells, address, matrix=row.matrix if row is not None and may_write else ""
-        ),
+        "refused": cells.group_refused(document.cells, address, matrix=writable.matrix if writable else ""),
     }
 
 
