@@ -106,8 +106,7 @@ def split_names(text: str) -> list[str]:
 
 
 def local_address(request: HttpRequest, wanted: str) -> str:
-    """Return `wanted` if it is an address of this farm, else an empty string, so that a redirect cannot lead to another
-    site."""
+    # a redirect to any other address could lead to another site
     is_ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
     return wanted if is_ours else ""
 

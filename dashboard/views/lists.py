@@ -12,7 +12,6 @@ from typing import Any, Generic, TypeVar
 
 from django.core.paginator import Page, Paginator
 from django.db.models import F, Model, QuerySet
-from django.db.models.expressions import OrderBy
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.utils.functional import cached_property
 
@@ -167,11 +166,9 @@ def sort_rows(request: HttpRequest, rows: QuerySet[Row], orders: Orders) -> Quer
     fields = orders.get(wanted.removeprefix("-"))
     if fields is None:
         return rows
-    return rows.order_by(*(_make_order(field, is_down=wanted.startswith("-")) for field in fields), "-pk")
-
-
-def _make_order(field: str, *, is_down: bool) -> OrderBy:
-    return F(field).desc(nulls_last=True) if is_down else F(field).asc(nulls_last=True)
+    is_down = wanted.startswith("-")
+    order = [F(field).desc(nulls_last=True) if is_down else F(field).asc(nulls_last=True) for field in fields]
+    return rows.order_by(*order, "-pk")
 
 
 def wants_file(request: HttpRequest) -> bool:

@@ -324,8 +324,9 @@ def _draw_accuracy(request: HttpRequest, model: "Model") -> dict[str, object]:
 
 def make_compatibility(version: "Version") -> inspection.Compatibility | None:
     """Make the panel that shows which releases load the version; None unless the version is ready."""
-    is_ready = version.state == VersionState.READY
-    return inspection.compatibility_panel(compatibility_of(version)) if is_ready else None
+    if version.state != VersionState.READY:
+        return None
+    return inspection.compatibility_panel(compatibility_of(version))
 
 
 @csrf_exempt

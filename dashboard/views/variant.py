@@ -134,8 +134,7 @@ VARIANT_COLUMNS: tuple[Column["Variant"], ...] = (
 
 
 def make_variant_table(rows: Iterable["Variant"]) -> Table:
-    """Make the table of these variants with their state, in the order given. A variant that is the upload itself is
-    left out."""
+    # a variant that is the upload itself has no page
     derived = [row for row in rows if not row.recipe.is_identity]
     return Table.of("variants", "Variants made of this version", VARIANT_COLUMNS, derived)
 
