@@ -67,9 +67,7 @@ def _check_optimisations(cell: Cell) -> Line:
     if unoptimised is None:
         why = "checked on the CPU provider only, where optimisations are on and a second session is cheap"
         return _make_line(Entry(name), sign_of("not measured"), None, why)
-    return _make_line(
-        Entry(name), _find_sign(unoptimised.verdict), _find_largest_difference(unoptimised), unoptimised.text
-    )
+    return _make_parity_line(Entry(name), unoptimised)
 
 
 def _check_repetition(cell: Cell) -> Line:
@@ -111,16 +109,14 @@ def _compare_engines(cells: Sequence[Cell], cell: Cell, address: Address) -> lis
     for other, pair in ranked:
         name, runtime = axes.name_of(other, along), "A/A twin" if other.twin_of else titles.runtime(other.runtime)
         link = Entry(name, href=address(other.id), soft="" if runtime in name else runtime)
-        lines.append(_make_line(link, _find_sign(pair.verdict), _find_largest_difference(pair), pair.text))
+        lines.append(_make_parity_line(link, pair))
     return lines
 
 
-def _find_largest_difference(parity: Parity) -> float | None:
-    return max((port.max_abs for port in parity.outputs if port.max_abs is not None), default=None)
-
-
-def _find_sign(verdict: str) -> Sign:
-    return DIFFERS if verdict == "fail" else sign_of(verdict.replace("_", " "))
+def _make_parity_line(name: Entry, parity: Parity) -> Line:
+    sign = DIFFERS if parity.verdict == "fail" else sign_of(parity.verdict.replace("_", " "))
+    largest = max((port.max_abs for port in parity.outputs if port.max_abs is not None), default=None)
+    return _make_line(name, sign, largest, parity.text)
 
 
 def _make_line(name: Entry, sign: Sign, largest: float | None, sentence: str) -> Line:
@@ -176,7 +172,6 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "facts": [facts.Fact("Provider asked → ran", f"{ran.requested} → {ran.active}"), *facts.list_cell_facts(found)],
         "state": state,
         "is_open": state in OPEN,
-        "title": f"{found.id} of run {row.pk}",
         "scenario": scenarios.make_panels(found, Times.of([found], document.comparisons)),
         "inputs": reading.input_table(found),
         "quantised": [
@@ -206,9 +201,7 @@ def make_panels(cell: Cell, document: Document, address: Address, *, state: str)
     """Make the context that a cell's page shares with its share link: headline, metrics, samples, operators and
     comparisons. `state`: the status of the cell, or a key of OPEN where it has not ended."""
     by_id = {cell.id: cell for cell in document.cells}
-    compared = [
-        comparison for comparison in document.comparisons if cell.id in (comparison.baseline, comparison.candidate)
-    ]
+    compared = _list_comparisons(document, cell)
     times = Times.of([cell], compared)
     metrics, more_metrics = reading.fold_metrics(
         reading.metric_table(cell), is_by_processor=cell.id in times.by_processor
@@ -232,6 +225,10 @@ def make_panels(cell: Cell, document: Document, address: Address, *, state: str)
         "accuracy": accuracy.list_sentences(cell),
         "comparisons": comparisons.make_table(compared, by_id, address),
     }
+
+
+def _list_comparisons(document: Document, cell: Cell) -> list[Comparison]:
+    return [pair for pair in document.comparisons if cell.id in (pair.baseline, pair.candidate)]
 
 
 def _list_files(row: "Run", cell: Cell) -> dict[str, object]:
@@ -292,9 +289,8 @@ def list_notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
     if find_unstable([cell], compared):
         sentences.append(UNSTABLE)
     if cell.copies:
-        sentences.append(
-            f"{numbers.counted(cell.copies, 'copy', 'copies')} between host and device in every inference."
-        )
+        counted = numbers.counted(cell.copies, "copy", "copies")
+        sentences.append(f"{counted} between host and device in every inference.")
     return sentences
 
 
@@ -356,9 +352,7 @@ def _render_trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpRespons
     trace, gone = find_or_order_timeline(row, cell_id), explain_removed_timings(row)
     document = selectors.document(row, with_operators=False)
     by_id = {other.id: other for other in document.cells}
-    sides = {
-        (pair.baseline, pair.candidate) for pair in document.comparisons if cell.id in (pair.baseline, pair.candidate)
-    }
+    sides = {(pair.baseline, pair.candidate) for pair in _list_comparisons(document, cell)}
     others = {(old, new): by_id[old if new == cell.id else new] for old, new in sorted(sides)}
     along = axes.varying_axes([cell, *others.values()])
     drawn = timelines.draw_timeline(trace, untraced_ms=cell.p50_ms)

@@ -140,9 +140,8 @@ def _draw_operators(request: HttpRequest, row: "Run", document: Document) -> Cha
         sentence = "No two cells have been compared yet."
         return {"tabs": TABS, "chart": "operators", "figure": empty_figure(operators.NAME, sentence, empty)}
     chosen = wanted if wanted.operators else pages.add_operators(row, wanted)
-    labels = [
-        (key, named.name) for key, named in zip(keys, comparisons.name_comparisons(known, by_id, str), strict=True)
-    ]
+    named = comparisons.name_comparisons(known, by_id, str)
+    labels = [(key, shown.name) for key, shown in zip(keys, named, strict=True)]
     figure = operators.draw_operators(chosen, operators.name_sides(by_id[chosen.baseline], by_id[chosen.candidate]))
     return {"tabs": TABS, "chart": "operators", "figure": figure, "pairs": labels, "pair": _make_key(chosen)}
 

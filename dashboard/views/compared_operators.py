@@ -134,10 +134,9 @@ def _sum_side(rows: Sequence[OperatorTime]) -> Side:
     if not rows:
         return Side()
     longest = sorted(rows, key=lambda row: -row.time_us)
-    types, ran_on = (
-        tuple(dict.fromkeys(names)) for names in zip(*((row.op_type, row.provider) for row in longest), strict=True)
-    )
-    return Side(sum(row.time_us for row in rows), types, ran_on)
+    types = dict.fromkeys(row.op_type for row in longest)
+    ran_on = dict.fromkeys(row.provider for row in longest)
+    return Side(sum(row.time_us for row in rows), tuple(types), tuple(ran_on))
 
 
 def _mark_moves(group: Group, cells: Sequence[Cell], paired: Sequence[Comparison | None]) -> tuple[Sign | None, ...]:
@@ -369,9 +368,8 @@ def _list_graph_changes(chosen: list[ChosenCell], found: list[Group]) -> dict[st
         return {}
     old, new = (choice.cell for choice in chosen)
     moved = [({group.node, *group.covers}, group.change_us(1)) for group in found]
-    table = Table.of(
-        "graph-changes", "What changed in the executed graph", CHANGES, find_graph_changes(old, new, moved)
-    )
+    changes = find_graph_changes(old, new, moved)
+    table = Table.of("graph-changes", "What changed in the executed graph", CHANGES, changes)
     return {
         "diff": table,
         "executed": "".join(describe_graph_changes(old, new, moved)[-1:]),

@@ -66,9 +66,7 @@ class Filters:
             return False
         if not self.is_sure and not self.min_change:
             return True
-        sure = [
-            judged for judged in match.judged if judged is not None and (judged.excludes_no_change or not self.is_sure)
-        ]
+        sure = [judged for judged in match.judged if judged and (judged.excludes_no_change or not self.is_sure)]
         return any(judged.ratio and abs(log(judged.ratio)) >= log(1 + self.min_change) for judged in sure)
 
 
@@ -118,9 +116,8 @@ def match_cells(documents: Sequence[Document]) -> list[Match]:
     made = []
     measured = [_group_comparisons(document) for document in documents]
     for place, (base, *others) in list(places.items())[:MAX_MATCHES]:
-        judged = tuple(
-            _judge(base, other, measured[0], of_other) for other, of_other in zip(others, measured[1:], strict=True)
-        )
+        compared = zip(others, measured[1:], strict=True)
+        judged = tuple(_judge(base, other, measured[0], of_other) for other, of_other in compared)
         made.append(Match(" · ".join(place) or "the only cell", (base, *others), judged))
     return sorted(made, key=lambda match: (-match.size, match.release))
 

@@ -15,9 +15,8 @@ def index(request: HttpRequest) -> HttpResponse:
         return render(request, "dashboard/docs.html", {"kinds": kinds})
     found = catalogue.search(words)
     count = sum(len(document.hits) for document in found)
-    return render(
-        request, "dashboard/docs_search.html", {"words": words, "kinds": kinds, "found": found, "count": count}
-    )
+    context = {"words": words, "kinds": kinds, "found": found, "count": count}
+    return render(request, "dashboard/docs_search.html", context)
 
 
 @page

@@ -100,9 +100,8 @@ def describe_omitted(cell: Cell) -> str:
     if rest <= 0:
         return ""
     shortest = sorted((operator.time_us for operator in cell.operators), reverse=True)[SHOWN - 1]
-    return (
-        f"{numbers.counted(rest, 'more operator')} of at most {numbers.plain(shortest)} µs each: see the cell's page."
-    )
+    counted = numbers.counted(rest, "more operator")
+    return f"{counted} of at most {numbers.plain(shortest)} µs each: see the cell's page."
 
 
 # this is the only page that shows a frame, and the frame must be the farm's own

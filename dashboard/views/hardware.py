@@ -111,6 +111,7 @@ def make_panel(measured: Sequence[MeasuredSetting], asked: Asked, address: CellA
     names = sorted({pareto.target_label(cell) for cell in measured})
     versions = sorted({cell.version for cell in measured}, reverse=True)
     by_processor = hardware_words.explain_processor_time([target.best for target in shown if target.best])
+    notes = (hardware_words.explain_side_by_side(measured), f"{by_processor}." if by_processor else "")
     drawn = [cell for cell in measured if newest and cell.version == newest[0].version]
     columns = _list_columns(asked, address, shown)
     table = Table.of("targets", "Best setting on each target", columns, shown).without_unmeasured()
@@ -122,9 +123,7 @@ def make_panel(measured: Sequence[MeasuredSetting], asked: Asked, address: CellA
         headline=hardware_words.write_headline(newest, asked.limits, asked.goal),
         sentence=hardware_words.describe_targets(newest, asked.limits, asked.goal),
         left_out=hardware_words.describe_left_out(found),
-        note=" ".join(
-            filter(None, (hardware_words.explain_side_by_side(measured), by_processor and f"{by_processor}."))
-        ),
+        note=" ".join(filter(None, notes)),
         table=table,
         hidden=len(found) - len(shown),
         grid=_make_grid(find_targets(measured, by=asked.by, goal=asked.goal), address) if len(versions) > 1 else None,

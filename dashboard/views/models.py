@@ -156,9 +156,6 @@ FIELD_OF_CODE = {
 }
 
 
-COMPARED_BY = "each by the release or version that its last finished run compared"
-
-
 @page
 def models(request: HttpRequest) -> HttpResponse:
     """Show a page of the models of the reader's teams, by name unless `sort` says otherwise. A search is for a part of
@@ -181,9 +178,8 @@ def models(request: HttpRequest) -> HttpResponse:
     worst = news.write_worst(
         (line.model.name, leads.prefer_confirmed(line.lead, line.confirmed)) for line in shown_lines
     )
-    return render(
-        request, "dashboard/models.html", {"list": listing, "worst": worst, "more": COMPARED_BY if worst else ""}
-    )
+    more = "each by the release or version that its last finished run compared" if worst else ""
+    return render(request, "dashboard/models.html", {"list": listing, "worst": worst, "more": more})
 
 
 def make_lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list[Line]:

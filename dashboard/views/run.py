@@ -83,9 +83,8 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
             section = pieces.Section.of(request, part, {**context, **make_run_tables(request, row, context)})
             return HttpResponse(pieces.insert_token(request, section.text))
         head = mark_safe(pieces.insert_token(request, context["head_text"]))
-        return render(
-            request, "dashboard/run.html", {**context, **_make_below(request, row, context), "head_text": head}
-        )
+        below = _make_below(request, row, context)
+        return render(request, "dashboard/run.html", {**context, **below, "head_text": head})
 
     return pieces.make_unchanged(lambda: selectors.run(user, run_id), respond)
 
@@ -100,9 +99,8 @@ def _render_changed(request: HttpRequest, seen: pages.Revision, outlook: Outlook
         sections = pieces.select_changed(_make_sections(request, row, context, tables=digests), digests)
         return [context["head_text"], context["map_text"], *(section.out_of_band for section in sections)]
 
-    return "\n".join(
-        pieces.make_unchanged(lambda: selectors.run(signed_in_user(request), seen.run_id, is_light=True), make)
-    )
+    fetch = partial(selectors.run, signed_in_user(request), seen.run_id, is_light=True)
+    return "\n".join(pieces.make_unchanged(fetch, make))
 
 
 def _make_context(
@@ -243,9 +241,8 @@ def make_tables(
     writable = row if may_write else None
     again = partial(reading.address_to_repeat, writable) if writable is not None else None
     ended = [cell for cell in document.cells if cell.status != CellStatus.REFUSED]
-    table, note = move_shared_note(
-        cells.make_table(ended, address, comparisons=document.comparisons, again=again, states=states)
-    )
+    whole = cells.make_table(ended, address, comparisons=document.comparisons, again=again, states=states)
+    table, note = move_shared_note(whole)
     if row is not None:
         table = table.with_row_keys([f"{row.pk}:{cell.id}" for cell in ended], box="cells")
     return {

@@ -25,7 +25,6 @@ from dashboard.reading.heatmap import HeatMap
 from dashboard.views.lists import read_part_number
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
-from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.presenting import sentences
 from farm.rules.presenting.answers import Answer
@@ -87,9 +86,8 @@ def render_live_part(request: HttpRequest, seen: Revision, outlook: Outlook, mak
 
 def _make_etag(request: HttpRequest, seen: Revision, outlook: Outlook, make: Callable[[], str]) -> str:
     # the ETag depends on the session, because the forms contain its CSRF token
-    return (
-        f'"{salted_hmac("dashboard.live_part", f"{request.session.session_key}:{seen}:{outlook.shown}").hexdigest()}"'
-    )
+    about = f"{request.session.session_key}:{seen}:{outlook.shown}"
+    return f'"{salted_hmac("dashboard.live_part", about).hexdigest()}"'
 
 
 @condition(etag_func=_make_etag)
@@ -217,11 +215,9 @@ def _list_open_cells(row: "Run", document: Document) -> tuple[list[Cell], dict[s
     if row.state == RunState.FINISHED:
         return [], {}, ""
     known = {cell.id for cell in document.cells} - pages.open_cell_names(row)
-    so_far = pages.launches_so_far(row)
     blocks = pages.unsettled_plans(row)
-    opened, states = list_open_cells(
-        blocks, known=known, models=collect_model_facts(row.versions) if blocks else (), so_far=so_far
-    )
+    models = collect_model_facts(row.versions) if blocks else ()
+    opened, states = list_open_cells(blocks, known=known, models=models, so_far=pages.launches_so_far(row))
     return opened, states, activity_of([state for state, _ in blocks])
 
 
@@ -274,9 +270,7 @@ def select_document(content: RunContent, shown: HeatMap) -> Document:
     if shown.part is None:
         return content.document
     named = {cell.id for cell in shown.cells}
-    compared: list[Comparison] = [
-        comparison for comparison in content.document.comparisons if comparison.candidate in named
-    ]
-    wanted = named | {comparison.baseline for comparison in compared}
+    compared = [pair for pair in content.document.comparisons if pair.candidate in named]
+    wanted = named | {pair.baseline for pair in compared}
     kept = [cell for cell in content.document.cells if cell.id in wanted]
     return content.document.model_copy(update={"cells": kept, "comparisons": compared})

@@ -163,11 +163,10 @@ def _make_place(requirement: str, provider: str, nodes: Sequence["Node"]) -> Pla
 def _headline(versions: Sequence[str], installed: set[str], nodes: Sequence["Node"]) -> str:
     if not versions:
         return "No release is known"
-    newest = versions[0]
-    having = f"{len(installed)} of {numbers.counted(len(versions), 'release')} installed on a node"
-    return (
-        f"{having}; the newest is {newest}" if nodes else f"{numbers.counted(len(versions), 'release')} known, no node"
-    )
+    known = numbers.counted(len(versions), "release")
+    if not nodes:
+        return f"{known} known, no node"
+    return f"{len(installed)} of {known} installed on a node; the newest is {versions[0]}"
 
 
 def describe_index(look: tuple[datetime | None, str] | None, *, every_s: float) -> str:

@@ -47,8 +47,7 @@ def search(request: HttpRequest) -> HttpResponseBase:
 def _make_models_table(user: "User", hits: list[Hit]) -> Table:
     """Make the table of the models among the hits as the list of models shows them."""
     numbers = [int(hit.path.strip("/").rpartition("/")[2]) for hit in hits]
-    found = models.make_table(
-        models.make_lines(list(models_visible_to(user).filter(pk__in=numbers).order_by("name", "pk")))
-    )
+    listed = models_visible_to(user).filter(pk__in=numbers).order_by("name", "pk")
+    found = models.make_table(models.make_lines(list(listed)))
     # unlike the list of models, this table cannot be sorted by the server
     return replace(found, heads=[replace(head, order="") for head in found.heads])

@@ -185,9 +185,8 @@ def _describe_opening(row: "Run", document: Document) -> tuple[Context, dict[str
     own = [cell for cell in list_planned_cells(document.cells) if cell.status != CellStatus.REFUSED]
     ended = sum(cell.id not in states for cell in own)
     planned = max(ended, row.cells.exclude(status=CellStatus.REFUSED).count())
-    answer = openings.make_run_opening(
-        document, model=str(row.version.model), planned=planned, ended=ended, activity=state if is_open else ""
-    )
+    activity, model = state if is_open else "", str(row.version.model)
+    answer = openings.make_run_opening(document, model=model, planned=planned, ended=ended, activity=activity)
     return {"run": row, "state": state, "is_open": is_open, **asdict(answer)}, states
 
 

@@ -108,10 +108,8 @@ def finish_openid(request: HttpRequest) -> HttpResponseBase:
     except Refusal as refusal:
         return mark_private(access.render_refusal(request, refusal))
     if is_new:
-        no_team = " You are in no team yet: ask an admin of one to add you."
-        messages.success(
-            request, f"Your account “{user.username}” was made.{'' if user.memberships.exists() else no_team}"
-        )
+        team = "" if user.memberships.exists() else " You are in no team yet: ask an admin of one to add you."
+        messages.success(request, f"Your account “{user.username}” was made.{team}")
     return mark_private(redirect(local_address(request, next_page) or "/"))
 
 
@@ -147,9 +145,7 @@ def groups(request: HttpRequest) -> HttpResponseBase:
 def forget_group(request: HttpRequest, mapping_id: int) -> HttpResponseBase:
     """Remove the mapping of a group to a role. Members of the group lose the role when they next sign in. Redirects to
     the page of the provider; a refusal is raised."""
-    user = signed_in_user(request)
-    gone = people.forget_group(mapping_id=mapping_id, by=user)
-    messages.success(
-        request, f"“{gone.group}” means nothing in {gone.team} any more; its people lose that role as they sign in."
-    )
+    gone = people.forget_group(mapping_id=mapping_id, by=signed_in_user(request))
+    done = f"“{gone.group}” means nothing in {gone.team} any more; its people lose that role as they sign in."
+    messages.success(request, done)
     return redirect("dashboard:openid")
