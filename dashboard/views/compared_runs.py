@@ -1,6 +1,6 @@
 """The page that compares two to four runs cell by cell, with filters in the address."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from typing import TypeGuard
@@ -286,16 +286,16 @@ def _draw_chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> 
     metrics = beside.drawable_metrics([cell for match in left for cell in match.cells if cell is not None])
     if not metrics:
         return {}
-    is_by_processor = any(judged is not None and judged.by_processor for match in left for judged in match.judged)
-    metric = choose_metric(request, metrics, is_by_processor=is_by_processor)
+    metric = choose_metric(request, metrics, (judged for match in left for judged in match.judged))
     rows = [beside.Matched(match.name, match.cells) for match in left]
     figure = beside.draw_runs(metric, numbers, rows, _cell_address)
     return {"figure": figure, "metrics": metrics, "metric": metric.name}
 
 
-def choose_metric(request: HttpRequest, metrics: Sequence[Metric], *, is_by_processor: bool) -> Metric:
-    """Choose the metric that the address names, else processor time where verdicts rest on it. Where the chosen one is
-    not in `metrics`, which must not be empty, it is the first of them."""
+def choose_metric(request: HttpRequest, metrics: Sequence[Metric], judged: Iterable[PairVerdict | None]) -> Metric:
+    """Choose the metric that the address names, else processor time where a verdict rests on it. Where the chosen one
+    is not in `metrics`, which must not be empty, it is the first of them."""
+    is_by_processor = any(verdict is not None and verdict.by_processor for verdict in judged)
     name = request.GET.get("metric") or (PROCESSOR_TIME if is_by_processor else "")
     return next((metric for metric in metrics if metric.name == name), metrics[0])
 

@@ -146,8 +146,7 @@ def make_panel(request: HttpRequest, chosen: list[ChosenCell], verdicts: list[Pa
     metrics = beside.drawable_metrics([choice.cell for choice in chosen])
     if len(chosen) < 2 or not metrics:
         return panel
-    is_by_processor = any(verdict.by_processor for verdict in verdicts)
-    metric = compared_runs.choose_metric(request, metrics, is_by_processor=is_by_processor)
+    metric = compared_runs.choose_metric(request, metrics, verdicts)
     panel |= {"figure": _draw_bars(metric, chosen, verdicts), "metrics": metrics, "metric": metric.name}
     return panel
 

@@ -288,7 +288,7 @@ def plan(request: HttpRequest) -> HttpResponse:
     """Plan the matrix in the editor, and render the part of the page that shows the plan. No run is started, but a
     large plan is ordered and appears later, and the package index is queried where the matrix names an unknown release.
     A changed field updates the text, and a changed text updates the fields."""
-    matrix, wish = request.POST.get("matrix", ""), request.POST.get("wish", "")
+    matrix = request.POST.get("matrix", "")
     touched = request.headers.get("HX-Trigger-Name", "")
     more: dict[str, object] = {"form": make_form(matrix)} if touched in ("matrix", WAY) else {}
     if touched == WAY:
@@ -299,7 +299,7 @@ def plan(request: HttpRequest) -> HttpResponse:
         except MatrixProblem as problem:
             return render(request, "dashboard/parts/planned.html", {"error": str(problem)})
         more = {"is_rewritten": True, "matrix": matrix}
-    return render(request, "dashboard/parts/planned.html", {**_planned(request, matrix, wish), **more})
+    return render(request, "dashboard/parts/planned.html", {**_planned(request, matrix), **more})
 
 
 def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **more: object) -> HttpResponse:
@@ -310,8 +310,7 @@ def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **
         "chosen": request.GET.get("preset", "releases"),
     }
     if versions or request.GET.get("version"):
-        wish = request.POST.get("wish", "")
-        context |= {"version": _version(request), "wish": wish, **_planned(request, matrix, wish)}
+        context |= {"version": _version(request), "wish": request.POST.get("wish", ""), **_planned(request, matrix)}
     form = make_form(matrix) or make_form(_preset(request))
     context |= {"matrix": matrix, "form": form, "seed": seed, "axes": list(MATRIX_AXES), **more}
     return render(request, "dashboard/new_run.html", context, status=status)
@@ -321,16 +320,16 @@ def _ready(request: HttpRequest) -> QuerySet["Version"]:
     return registry.versions_visible_to(signed_in_user(request)).exclude(state=VersionState.REJECTED)
 
 
-def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, object]:
-    """Make the context with the tables of the plan, or with a sentence that says why there is no plan (yet). `wish`:
-    the change that the reader wants to detect, as typed."""
+def _planned(request: HttpRequest, matrix: str) -> dict[str, object]:
+    """Make the context with the tables of the plan, or with a sentence that says why there is no plan (yet). The form
+    has the change that the reader wants to detect."""
     try:
         version = _version(request)
         planned = services.plan_or_order(
             version=version,
             matrix=matrix,
             asked_by=signed_in_user(request),
-            wish=wish.strip()[:20] or None,
+            wish=request.POST.get("wish", "").strip()[:20] or None,
             replaces_waiting=True,
             known=find_releases_for_matrix(matrix),
         )

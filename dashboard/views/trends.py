@@ -101,11 +101,8 @@ def draw_watch(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = 
 
 def _draw(watch: "Watch", lines: Lines, *, by: str, chosen: str, metric: str) -> tuple[Figure, str]:
     over_time, over_releases = lines
-    table = reading.make_table(
-        [line for line in over_time if line.key == chosen] or over_time,
-        watch=watch.pk,
-        distribution=watch.distribution,
-    )
+    listed = [line for line in over_time if line.key == chosen] or over_time
+    table = reading.make_table(listed, watch=watch.pk, distribution=watch.distribution)
     longest = max((len(line.points) for line in over_time), default=0)
     shown = by if by in AXES else "time" if longest >= MIN_OVER_TIME else "release"
     chart = draw_trend(

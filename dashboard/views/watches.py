@@ -54,7 +54,6 @@ FIELD_OF_CODE = {
 }
 ROUNDS_SHOWN = 30
 ALERTS_SHOWN = 10
-RELEASES_OFFERED = 40
 MODELS_OFFERED = 100
 
 
@@ -168,9 +167,7 @@ def _render_watch(request: HttpRequest, row: "Watch", *, status: int = 200, **mo
         "figure": trends.draw_watch(row)[0],
         "matrix_text": write_text(row.matrix),
         "may_write": may_write,
-        "releases": list_choices(row.distribution, reference=row.reference, with_prereleases=row.with_prereleases)[
-            :RELEASES_OFFERED
-        ],
+        "releases": list_choices(row.distribution, reference=row.reference, with_prereleases=row.with_prereleases),
         "errors": {},
         "typed": {},
         **more,
@@ -255,7 +252,7 @@ def _render_form(
         "limits": [(name, title, given["limits"][name], errors.get(name)) for name, title in LIMITS.items()],
         "releases": list_choices(
             given["distribution"], reference=given["reference"], with_prereleases=given["with_prereleases"]
-        )[:RELEASES_OFFERED],
+        ),
     }
     return render(request, "dashboard/watch_form.html", context, status=status)
 

@@ -27,6 +27,7 @@ _MEASURED = (
 )
 # how many good releases of open alerts are measured too, so that these alerts can be resolved
 MAX_BASELINES = 2
+MAX_CHOICES = 40
 
 
 def list_published(distribution: str, *, with_prereleases: bool = False) -> list[str]:
@@ -67,7 +68,7 @@ def list_between(distribution: str, *, good: str, bad: str) -> list[str]:
 
 
 def list_choices(distribution: str, *, reference: str, with_prereleases: bool = False) -> list[str]:
-    """List the published versions that a watch may name, the newest first.
+    """List the MAX_CHOICES newest published versions that a watch may name, the newest first.
 
     Where its reference names two packages, each version names both: every version of one with every version of the
     other that it allows.
@@ -76,7 +77,7 @@ def list_choices(distribution: str, *, reference: str, with_prereleases: bool = 
     if pairs.is_pair(reference):
         cores = _list_cores(distribution, with_prereleases=with_prereleases)
         versions = [plugins.join_pair(version, core) for version in versions for core in cores]
-    return versions[::-1]
+    return versions[::-1][:MAX_CHOICES]
 
 
 def _list_cores(distribution: str, *, with_prereleases: bool = False) -> list[str]:
