@@ -183,18 +183,13 @@ def name_comparisons(alert: "Alert") -> list[Named]:
     without a comparison are left out."""
     step = f"{alert.good} → {alert.bad}"
     symptoms = {(symptom.node, symptom.series): symptom for symptom in alert.symptoms.all() if symptom.comparison}
-    pairs = [(symptom, Comparison.model_validate(symptom.comparison)) for symptom in symptoms.values()]
-    is_of_several_nodes = len(alert.nodes) > 1
-    return [
-        Named(
-            pair,
-            (f"{symptom.node}: " if is_of_several_nodes else "") + _short_label(alert, symptom),
-            step,
-            cell_address(symptom),
-            make_comparison_line(pair, {}),
-        )
-        for symptom, pair in pairs
-    ]
+    named = []
+    for symptom in symptoms.values():
+        pair = Comparison.model_validate(symptom.comparison)
+        node = f"{symptom.node}: " if len(alert.nodes) > 1 else ""
+        where = f"{node}{_short_label(alert, symptom)}"
+        named.append(Named(pair, where, step, cell_address(symptom), make_comparison_line(pair, {})))
+    return named
 
 
 def _short_label(alert: "Alert", symptom: "Symptom") -> str:

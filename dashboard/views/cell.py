@@ -17,7 +17,7 @@ from dashboard.reading.cell import list_open_cells
 from dashboard.reading.cells import group_refused
 from dashboard.reading.runs import address_to_repeat
 from dashboard.views.access import page, signed_in_user
-from dashboard.views.divergence import make_panel
+from dashboard.views.divergence import list_engine_pairs, make_panel
 from dashboard.views.run import cell_addresses_in
 from farm.base.refusals import Missing
 from farm.contract.document import BlockFacts, Document
@@ -99,12 +99,7 @@ def _compare_engines(cells: Sequence[Cell], cell: Cell, address: Address) -> lis
     """Compare the cell's outputs with those of other cells of its block. Cells with other outputs come first."""
     block = [other for other in cells if other.block == cell.block]
     along = axes.varying_axes(block)
-    by_id = {other.id: other for other in block}
-    pairs = [(by_id[pair.cell], pair) for pair in cell.engines if pair.cell in by_id]
-    pairs += [
-        (other, pair) for other in block for pair in other.engines if pair.cell == cell.id and other.id != cell.id
-    ]
-    ranked = sorted(pairs, key=lambda each: each[1].verdict != "fail")
+    ranked = sorted(list_engine_pairs(block, cell), key=lambda each: each[1].verdict != "fail")
     lines = []
     for other, pair in ranked:
         name, runtime = axes.name_of(other, along), "A/A twin" if other.twin_of else titles.runtime(other.runtime)

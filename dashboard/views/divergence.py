@@ -1,6 +1,6 @@
 """The panel of a cell's page that requests a search for the first divergent graph node, and shows the results."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from dashboard.views.access import action, carry_out, page, signed_in_user
 from farm.base.refusals import Missing
 from farm.contract.divergence import DivergenceDocument, Spread, TensorLook
-from farm.contract.document_cells import Cell
+from farm.contract.document_cells import Cell, EngineParity
 from farm.rules.presenting.tables import Column, Entry, Number, Table, as_count
 from farm.rules.wording import numbers, titles
 from farm.runs import selectors, services
@@ -61,17 +61,21 @@ class Answer:
     part: str = ""
 
 
+def list_engine_pairs(cells: Iterable[Cell], cell: Cell) -> list[tuple[Cell, EngineParity]]:
+    """List those of the cells whose outputs were compared with the cell's, from either side, with the result."""
+    by_id = {other.id: other for other in cells if other.id != cell.id}
+    own = [(by_id[pair.cell], pair) for pair in cell.engines if pair.cell in by_id]
+    return own + [(other, pair) for other in by_id.values() for pair in other.engines if pair.cell == cell.id]
+
+
 def list_questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
     """List the searches that are worth requesting: against the reference where parity or the check without
     optimisations failed, and against each cell of the block with the same recipe whose outputs differ from this cell's.
     Searches that were requested before are listed again."""
     levels = cell.unoptimised is not None and cell.unoptimised.verdict == "fail"
     asked = [Question("Find the first divergent node")] if cell.parity.verdict == "fail" or levels else []
-    by_id = {other.id: other for other in cells if other.block == cell.block and other.recipe == cell.recipe}
-    differing = [by_id[pair.cell] for pair in cell.engines if pair.verdict == "fail" and pair.cell in by_id]
-    differing += [
-        other for other in by_id.values() for pair in other.engines if pair.cell == cell.id and pair.verdict == "fail"
-    ]
+    alike = [other for other in cells if other.block == cell.block and other.recipe == cell.recipe]
+    differing = [other for other, pair in list_engine_pairs(alike, cell) if pair.verdict == "fail"]
     return [*asked, *(Question(f"Find where it parts from {_name_cell(other)}", other.id) for other in differing)]
 
 

@@ -130,15 +130,14 @@ def tokens(request: HttpRequest) -> HttpResponse:
     lasts TOKEN_DAYS where the form has no `days`."""
     if request.method != "POST":
         return _render_tokens(request)
-    scopes = request.POST.getlist("scopes")
-    name, days = request.POST.get("name", "").strip(), request.POST.get("days", str(services.TOKEN_DAYS))
-    team = request.POST.get("team", "")
+    scopes, typed = request.POST.getlist("scopes"), access.read_fields(request, ("name", "days", "team"))
     try:
         life = timedelta(days=access.read_number(request, "days") if "days" in request.POST else services.TOKEN_DAYS)
-        _, secret = services.issue_token(signed_in_user(request), scopes, name=name, life=life, team=team)
+        user, name, team = signed_in_user(request), typed["name"], typed["team"]
+        _, secret = services.issue_token(user, scopes, name=name, life=life, team=team)
     except Refusal as refusal:
-        typed = {"name": name, "scopes": scopes, "days": days, "team": team}
-        return _render_tokens(request, errors={"scopes": str(refusal)}, typed=typed, status=refusal.status)
+        shown = {**typed, "scopes": scopes}
+        return _render_tokens(request, errors={"scopes": str(refusal)}, typed=shown, status=refusal.status)
     return _render_tokens(request, secret=secret)
 
 
