@@ -30,7 +30,6 @@ from farm.runs import selectors as runs
 if TYPE_CHECKING:
     from farm.alerts.models import Find
 
-PERIOD_S = 5
 # the number fields of the form, each with its label and its maximum in the unit of the field
 NUMBERS = {
     "minutes": ("Minutes", MAX_MINUTES),
@@ -66,7 +65,6 @@ def races(request: HttpRequest, find_id: int) -> HttpResponse:
         "version": first.version,
         "headline": search.sentence or f"Searching on {numbers.counted(len(search.races), 'kind')} of hardware",
         "is_open": search.is_open,
-        "period": PERIOD_S,
         "panels": [_make_panel(race) for race in search.races],
         "may_write": can_write(signed_in_user(request), team=first.version.model.team),
     }

@@ -297,7 +297,6 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
         "measured": Table.of("measured", "Measured cells of this variant", columns, rows),
         "change": f"{largest[1].text or largest[1].word} than {largest[0].upload}" if largest else "",
         "finding": write_finding(rows),
-        "files": row.derived.bundle.files if row.derived else (),
         "run": run,
         "cell": cell,
         "stayed": accuracies.describe_float_operators(cell) if cell else "",
