@@ -29,7 +29,6 @@ COLUMNS: tuple[Column[tuple[str, Spread]], ...] = (
     Number("not numbers", lambda side: as_count(side[1].nan_count)),
     Number("infinite", lambda side: as_count(side[1].inf_count)),
 )
-REFERENCE = "the reference"
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def list_questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
 
 def _make_answer(row: "Divergence", known: dict[str, Cell]) -> Answer:
     against = row.against.name if row.against else ""
-    other = f"{_name_cell(known[against])}" if against in known else against or REFERENCE
+    other = f"{_name_cell(known[against])}" if against in known else against or "the reference"
     document = row.document
     state = "waiting" if row.is_open else "failed" if document is None else "done"
     answer = Answer(f"Against {other}", row.words, state, row.is_open, href=f"/api/v1/divergences/{row.pk}")

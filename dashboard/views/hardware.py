@@ -35,8 +35,8 @@ from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign
 from farm.runs.selectors.hardware import measured_across
 
-GOALS: Mapping[str, str] = {"latency": "the lowest latency", "items": "the most items/s"}
-WAYS: Mapping[str, str] = {"node": "node and hardware tag", "tag": "hardware tag"}
+GOALS = (("latency", "the lowest latency"), ("items", "the most items/s"))
+WAYS = (("node", "node and hardware tag"), ("tag", "hardware tag"))
 NEWEST, EVERY = "newest", "all"
 SIGNS = {
     "kept": Sign("✓", LIMIT_CHECK_WORDS["kept"], "good"),
@@ -260,6 +260,5 @@ def hardware(request: HttpRequest, model_id: int) -> HttpResponse:
     if lists.wants_file(request):
         return lists.render_file(request, "hardware", found.shown, file_rows.target_row)
     may_write = can_write(user, team=model.team)
-    choices = {"goals": [*GOALS.items()], "ways": [*WAYS.items()]}
-    context = {"model": model, "may_write": may_write, "panel": found, "asked": asked, **choices}
+    context = {"model": model, "may_write": may_write, "panel": found, "asked": asked, "goals": GOALS, "ways": WAYS}
     return render(request, "dashboard/hardware.html", context)

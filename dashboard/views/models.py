@@ -130,14 +130,16 @@ EXPECTED = ("complete", "ready")
 BY_RUN = ("run", "verdict", "change", "at")
 
 
-def make_table(lines: Iterable[Line], *, box: str = "") -> Table:
-    """Make the table of models, in the order given. `box`: the name of the checkboxes that select rows, none where it
-    is empty. Settings that all rows share stand once, above the table; teams only where there are several."""
+def make_table(lines: Iterable[Line], *, is_ordered: bool = False, box: str = "") -> Table:
+    """Make the table of models, in the order given. `is_ordered`: the headings link to the list sorted by the server;
+    `box`: the name of the checkboxes that select rows, none where it is empty. Settings that all rows share stand once,
+    above the table; teams only where there are several."""
     rows = list(lines)
     shared = leads.find_shared_settings(line.lead for line in rows)
     subject = Prose[Line]("What", lambda line: leads.make_subject_entry(line.lead, shared))
     columns = [subject if column.text == subject.text else column for column in COLUMNS]
     columns = columns if len({line.model.team_id for line in rows}) > 1 else columns[:-1]
+    columns = columns if is_ordered else [column.unordered for column in columns]
     table = Table.of("models", "Models", columns, rows).with_row_keys([line.model.pk for line in rows], box=box)
     return replace(table, shared=", ".join(shared))
 
@@ -174,7 +176,8 @@ def models(request: HttpRequest) -> HttpResponse:
     listed = make_page(request, rows)
     together = [Together("Label or delete", reverse("dashboard:chosen_models"))]
     shown_lines = make_lines(list(listed))
-    listing = Listing(make_table(shown_lines, box="models"), listed, words=wanted, searches="Name", together=together)
+    table = make_table(shown_lines, is_ordered=True, box="models")
+    listing = Listing(table, listed, words=wanted, searches="Name", together=together)
     worst = news.write_worst(
         (line.model.name, leads.prefer_confirmed(line.lead, line.confirmed)) for line in shown_lines
     )

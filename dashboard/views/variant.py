@@ -170,9 +170,6 @@ def _list_advice(
     return [*from_making, *(accuracy.list_advice(cell, arch=arch) if cell else [])]
 
 
-NOT_COMPARED = "not measured side by side"
-
-
 def _name_entry(measured: "VariantCell") -> Entry:
     href = reverse("dashboard:cell", args=[measured.run.pk, measured.cell.id])
     return Entry(_describe_setting(measured.cell), href=href, soft=f"run {measured.run.pk}")
@@ -192,7 +189,7 @@ def _change(measured: "VariantCell") -> Change | None:
 
 def _verdict_entry(measured: "VariantCell") -> Entry:
     change = _change(measured)
-    return verdict_entry(change.word, soft=f"than {measured.upload}") if change else Entry(NOT_COMPARED)
+    return verdict_entry(change.word, soft=f"than {measured.upload}") if change else Entry("not measured side by side")
 
 
 def _time_entry(measured: "VariantCell") -> Entry:
