@@ -100,23 +100,6 @@ def _watched_entry(line: Line) -> Entry:
     return Entry(series.last, series.ratio, href=series.href, title=title, spark=series.spark)
 
 
-COLUMNS: tuple[Column[Line], ...] = (
-    Column("Model", _name_entry, order="name"),
-    Column("Last run", _last_run_entry, order="run"),
-    Column("Verdict", lambda line: leads.make_verdict_entry(line.lead), order="verdict"),
-    Number(
-        "change",
-        lambda line: leads.make_change_entry(line.lead, line.confirmed),
-        "of what its newest finished run leads with",
-        order="change",
-    ),
-    Number("interval", lambda line: leads.make_interval_entry(line.lead, line.confirmed)),
-    Prose("What", lambda line: leads.make_subject_entry(line.lead)),
-    Column("Measured", lambda line: runs.measured_entry(line.ended, last=line.run), order="at"),
-    Column("Watched", _watched_entry, "latency against the pinned release, over the rounds of a watch"),
-    Column("Labels", lambda line: Entry(", ".join(line.model.labels))),
-    Column("Team", lambda line: Entry(line.model.team.name)),
-)
 ORDERS = {
     "name": ("name",),
     "run": ("last_run",),
@@ -136,9 +119,24 @@ def make_table(lines: Iterable[Line], *, is_ordered: bool = False, box: str = ""
     above the table; teams only where there are several."""
     rows = list(lines)
     shared = leads.find_shared_settings(line.lead for line in rows)
-    subject = Prose[Line]("What", lambda line: leads.make_subject_entry(line.lead, shared))
-    columns = [subject if column.text == subject.text else column for column in COLUMNS]
-    columns = columns if len({line.model.team_id for line in rows}) > 1 else columns[:-1]
+    teams = [Column[Line]("Team", lambda line: Entry(line.model.team.name))]
+    columns: list[Column[Line]] = [
+        Column("Model", _name_entry, order="name"),
+        Column("Last run", _last_run_entry, order="run"),
+        Column("Verdict", lambda line: leads.make_verdict_entry(line.lead), order="verdict"),
+        Number(
+            "change",
+            lambda line: leads.make_change_entry(line.lead, line.confirmed),
+            "of what its newest finished run leads with",
+            order="change",
+        ),
+        Number("interval", lambda line: leads.make_interval_entry(line.lead, line.confirmed)),
+        Prose("What", lambda line: leads.make_subject_entry(line.lead, shared)),
+        Column("Measured", lambda line: runs.measured_entry(line.ended, last=line.run), order="at"),
+        Column("Watched", _watched_entry, "latency against the pinned release, over the rounds of a watch"),
+        Column("Labels", lambda line: Entry(", ".join(line.model.labels))),
+        *(teams if len({line.model.team_id for line in rows}) > 1 else []),
+    ]
     columns = columns if is_ordered else [column.unordered for column in columns]
     table = Table.of("models", "Models", columns, rows).with_row_keys([line.model.pk for line in rows], box=box)
     return replace(table, shared=", ".join(shared))
