@@ -131,7 +131,7 @@ class Listing(Generic[Row]):
     `is_narrowed`: a search or a filter is set; `has_acts`: any row has a button."""
 
     table: Table
-    page: Page[Row] | None = None
+    page: Page[Row]
     filters: Sequence[Filter] = ()
     words: str = ""
     searches: str = "Search"
