@@ -228,13 +228,12 @@ def _list_comparisons(document: Document, cell: Cell) -> list[Comparison]:
 
 def _list_files(row: "Run", cell: Cell) -> dict[str, object]:
     """Make the context of the cell's files: log, traces and compiled model, or why they were removed."""
+    compiled = selectors.compiled_model(row, cell.id)
     return {
         "log": pages.log_of_check_pass(row, cell.id),
-        "traces": [
-            {"href": f"/api/v1/traces/{trace.pk}.json", "number": trace.trace_round + 1}
-            for trace in selectors.traces_of(row, cell.id)
-        ],
-        "compiled": _describe_compiled_model(row, cell),
+        "traces": list(selectors.traces_of(row, cell.id)),
+        "compiled": compiled,
+        "compilation": compiled_models.describe_compilation(cell) if compiled else "",
         "gone_compiled": selectors.explain_removed_compiled(row, cell.id),
         "gone_timings": explain_removed_timings(row),
         "gone_traces": explain_removed_traces(row),
@@ -300,19 +299,6 @@ def _write_because(cell: Cell, compared: list[Comparison], by_id: Mapping[str, C
         # the verdict is about the candidate, so it is dropped for the baseline
         compared_as = f"Baseline: {compared_as.partition(': ')[2]}"
     return " ".join(filter(None, (why, compared_as)))
-
-
-def _describe_compiled_model(row: "Run", cell: Cell) -> dict[str, object] | None:
-    """Describe the model that the provider compiled; None where there is none."""
-    found = selectors.compiled_model(row, cell.id)
-    if found is None:
-        return None
-    return {
-        "href": f"/api/v1/runs/{row.pk}/cells/{cell.id}/compiled.onnx",
-        "sentence": compiled_models.describe_compilation(cell),
-        "sha256": found.blob.sha256,
-        "bytes": found.blob.bytes,
-    }
 
 
 def list_machine_facts(

@@ -142,7 +142,7 @@ def _make_head(
         "run": row,
         "state": content.activity or row.outcome or row.state,
         "live": None if outlook is None else {"busy": busy, "outlook": outlook, "tail": list(tail)},
-        "origin": _describe_origin(row),
+        "origin": explain_origin(row),
         "is_open": is_open,
         "period": settings.LIVE_PERIOD_S,
         **asdict(content.answer),
@@ -159,17 +159,6 @@ def _answer_accuracy(request: HttpRequest, content: pieces.RunContent) -> dict[s
     known = content.document
     answer = answer_accuracy(known.cells, known.comparisons) if request.GET.get("chart") == "pareto" else None
     return {} if answer is None else asdict(answer)
-
-
-def _describe_origin(row: "Run") -> dict[str, object] | None:
-    """Say why the farm itself started this run, with a link; None for a run that has no such origin."""
-    origin = explain_origin(row)
-    if origin is None:
-        return None
-    href = reverse("dashboard:alert", args=[origin.alert]) if origin.alert else ""
-    href = reverse("dashboard:watch", args=[origin.watch]) if origin.watch else href
-    href = reverse("dashboard:find", args=[origin.find]) if origin.find else href
-    return {"text": origin.text, "href": href}
 
 
 def _describe_progress(row: "Run", outlook: Outlook | None) -> dict[str, object]:

@@ -1,8 +1,9 @@
 """The pages of the settings: the steps of setting up, tokens, the teams' channels, package indexes, and backups."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
@@ -56,6 +57,13 @@ SCOPES = {
     Scope.GATE: "for a CI of one team: upload and measure a branch’s models; with no other scope",
 }
 MESSAGES_SHOWN = 100
+# the actions on a channel, each with its service, and the end of the message when it is done
+ORDERS: dict[str, tuple[Callable[..., object], str]] = {
+    "test": (channel_services.test_channel, "gets a test message; its delivery status appears below"),
+    "silence": (partial(channel_services.switch_channel, is_active=False), "is paused"),
+    "listen": (partial(channel_services.switch_channel, is_active=True), "is resumed"),
+    "remove": (channel_services.remove_channel, "is removed"),
+}
 
 
 @dataclass(frozen=True)
@@ -263,25 +271,13 @@ def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
     user = signed_in_user(request)
     row = channel_selectors.channel(user, channel_id)
     if what in ("secret", "renew"):
-        act = channel_services.read_secret if what == "secret" else channel_services.renew_secret
-        return _render_channel(request, row, secret=act(channel=row, by=user))
-    if what not in DONE:
+        find_secret = channel_services.read_secret if what == "secret" else channel_services.renew_secret
+        return _render_channel(request, row, secret=find_secret(channel=row, by=user))
+    if what not in ORDERS:
         raise Missing(f"Unknown action “{what}”.", hint="See the channel's page for available actions.")
-    if what == "test":
-        channel_services.test_channel(channel=row, by=user)
-    elif what == "remove":
-        channel_services.remove_channel(channel=row, by=user)
-    else:
-        channel_services.switch_channel(channel=row, by=user, is_active=what == "listen")
-    messages.success(request, f"“{row.name}” {DONE[what]}.")
+    act, done = ORDERS[what]
+    act(channel=row, by=user)
+    messages.success(request, f"“{row.name}” {done}.")
     if what == "remove":
         return redirect("dashboard:channels")
     return redirect("dashboard:channel", channel_id=channel_id)
-
-
-DONE = {
-    "test": "gets a test message; its delivery status appears below",
-    "silence": "is paused",
-    "listen": "is resumed",
-    "remove": "is removed",
-}
