@@ -36,7 +36,7 @@ from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import sign_of
 
 if TYPE_CHECKING:
-    from farm.alerts.models import Alert, Symptom
+    from farm.alerts.models import Alert, Investigation, Symptom
 
 STEP_COLUMNS: tuple[Column[Step], ...] = (
     Column("Release", lambda step: Entry(step["version"], is_name=True)),
@@ -96,18 +96,14 @@ TRIAL_COLUMNS: tuple[Column[TriedSwitch], ...] = (
 
 @dataclass(frozen=True)
 class SearchPanel:
-    """A search that was started from the alert. `is_open`: it has not ended; `table`: its steps, or the options that it
-    tried; `code`: the work-around as Python code; `verdict`: of the work-around against the bad release; `run`: the
-    number of its last run; `latest`: the first bad release as far as a bisection has narrowed it down."""
+    """A search that was started from the alert. `row`: has its answer and its last run; `is_open`: it has not ended;
+    `table`: its steps, or the options that it tried."""
 
+    row: "Investigation"
     sentence: str
     state: str
     is_open: bool
     table: Table
-    code: str = ""
-    verdict: str = ""
-    run: int | None = None
-    latest: str = ""
 
 
 @dataclass(frozen=True)
@@ -260,23 +256,14 @@ def make_search_panel(alert: "Alert", kind: str) -> SearchPanel | None:
     if not searches:
         return None
     newest = searches[-1]
-    answer = newest.answer or {}
     if kind == "since_when":
         table = Table.of("since-when", "Releases measured against the good one", STEP_COLUMNS, newest.steps)
     else:
         trials = [TriedSwitch(trial, step.get("run")) for step in newest.steps for trial in parse_trials(step)]
         trials.sort(key=lambda tried: -tried.trial.undone)
         table = Table.of("work-around", "Session options tried", TRIAL_COLUMNS, trials)
-    return SearchPanel(
-        sentence=describe_search(newest),
-        state=activity_of_search(newest),
-        is_open=newest.state in ("waiting", "measuring"),
-        table=table,
-        code=str(answer.get("code") or ""),
-        verdict=str((answer.get("comparison") or {}).get("verdict") or ""),
-        run=newest.run_id,
-        latest=str(answer.get("first_bad") or ""),
-    )
+    is_open = newest.state in ("waiting", "measuring")
+    return SearchPanel(newest, describe_search(newest), activity_of_search(newest), is_open, table)
 
 
 def find_first_bad(alert: "Alert", search: SearchPanel | None, *, may_ask: bool) -> FirstBad:
@@ -286,8 +273,8 @@ def find_first_bad(alert: "Alert", search: SearchPanel | None, *, may_ask: bool)
         return FirstBad(name=alert.first_bad)
     if search is not None and search.is_open:
         return FirstBad(why="Bisecting…", then="See progress")
-    if search is not None and search.latest:
-        return FirstBad(name=search.latest, why="at the latest;", then="see the measurements")
+    if search is not None and (latest := (search.row.answer or {}).get("first_bad")):
+        return FirstBad(name=latest, why="at the latest;", then="see the measurements")
     if search is not None:
         return FirstBad(why="not found.", then="See why, or bisect again")
     if not alert.node:

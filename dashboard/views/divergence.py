@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 
 from dashboard.views.access import action, carry_out, page, signed_in_user
 from farm.base.refusals import Missing
-from farm.contract.divergence import DivergenceDocument, Spread, TensorLook
+from farm.contract.divergence import DivergenceDocument, Part, Spread, TensorLook
 from farm.contract.document_cells import Cell, EngineParity
 from farm.rules.presenting.tables import Column, Entry, Number, Table, as_count
 from farm.rules.wording import numbers, titles
@@ -42,22 +42,16 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """A requested search and its result. `table`: the values of the first divergent tensor on both sides, None before
-    one was found; `beyond`: how many values are beyond tolerance, in words; `nodes`: the nodes of the part of the graph
-    that shows the difference; `shows_it`: that part reproduces it by itself; `part`: the address of the part as a file,
-    empty without a file."""
+    """A requested search and its result. `part`: the part of the graph that shows the difference, None before a
+    divergent tensor was found; `table`: the values of the first divergent tensor on both sides; `beyond`: how many
+    values are beyond tolerance, in words."""
 
+    row: "Divergence"
     title: str
-    sentence: str
     state: str
-    is_open: bool
+    part: Part | None = None
     table: Table | None = None
     beyond: str = ""
-    nodes: str = ""
-    shows_it: bool = False
-    command: str = ""
-    href: str = ""
-    part: str = ""
 
 
 def list_engine_pairs(cells: Iterable[Cell], cell: Cell) -> list[tuple[Cell, EngineParity]]:
@@ -83,18 +77,15 @@ def _make_answer(row: "Divergence", known: dict[str, Cell]) -> Answer:
     other = f"{_name_cell(known[against])}" if against in known else against or "the reference"
     document = row.document
     state = "waiting" if row.is_open else "failed" if document is None else "done"
-    answer = Answer(f"Against {other}", row.words, state, row.is_open, href=f"/api/v1/divergences/{row.pk}")
+    answer = Answer(row, f"Against {other}", state)
     if document is None or document.found is None:
         return answer
     difference, look = document.found, document.found.look
     return replace(
         answer,
+        part=difference.part,
         table=_make_table(document, difference.tensor, look, number=row.pk) if look else None,
         beyond=_describe_beyond(look) if look else "",
-        nodes=", ".join(difference.part.nodes),
-        shows_it=difference.part.shows_it,
-        command=difference.part.command,
-        part=f"/api/v1/divergences/{row.pk}/part.zip" if row.part_id else "",
     )
 
 
@@ -155,5 +146,5 @@ def make_panel(request: HttpRequest, row: "Run", cells: list[Cell], cell: Cell) 
         "divergences": found,
         "may_fetch_part": may_ask,
         "divergence_questions": list_questions(cells, cell) if may_ask else [],
-        "is_diverging": any(answer.is_open for answer in found),
+        "is_diverging": any(answer.row.is_open for answer in found),
     }

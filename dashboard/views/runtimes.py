@@ -26,6 +26,7 @@ from farm.rules.wording.vocabulary import Sign, sign_of
 from farm.runs.selectors.compatibility import measurements_by_version
 
 if TYPE_CHECKING:
+    from farm.alerts.models import Watch
     from farm.alerts.selectors.histories import History
     from farm.fleet.models import Node
     from farm.runs.selectors.compatibility import ReleaseUse
@@ -38,11 +39,11 @@ CPU = "CPUExecutionProvider"
 
 @dataclass(frozen=True)
 class Place:
-    """A release with a provider. `installed`: the name and page of at most NAMED nodes that have it and the provider;
-    `more`: how many further nodes do; `on_demand`: how many nodes have the provider proven and would install the
-    release when a block needs it."""
+    """A release with a provider. `installed`: at most NAMED nodes that have it and the provider; `more`: how many
+    further nodes do; `on_demand`: how many nodes have the provider proven and would install the release when a block
+    needs it."""
 
-    installed: Sequence[tuple[str, str]]
+    installed: Sequence["Node"]
     more: int
     on_demand: int
 
@@ -52,8 +53,8 @@ class Row:
     """A release. `opset`: the newest that it loads; `is_gone`: the index no longer offers it; `places`: one for each
     column of the board; `yanked`: that the index withdrew it, with the reason, else empty; `use`: how runs used it,
     None without runs; `measured`: the same in words, how often and where; `outcomes`: of rounds of watches, with their
-    number, without alerts; `alerts`: name, page and sign of at most NAMED alerts about the release; `references`: name
-    and page of watches that have it as reference."""
+    number, without alerts; `alerts`: name, page and sign of at most NAMED alerts about the release; `references`:
+    watches that have it as reference."""
 
     version: str
     opset: str
@@ -65,7 +66,7 @@ class Row:
     measured: str = ""
     outcomes: Sequence[Sign] = ()
     alerts: Sequence[tuple[str, str, Sign]] = ()
-    references: Sequence[tuple[str, str]] = ()
+    references: Sequence["Watch"] = ()
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,6 @@ def _make_row(version: str, history: "History", measured: "ReleaseUse | None", o
     counts = sorted(history.outcomes.get(version, {}).items())
     signs = [(sign_of(outcome), count) for outcome, count in counts if outcome != "alert"]
     raised = [(alert, sign_of(alert.state)) for alert in history.alerts.get(version, ())[:NAMED]]
-    pinned = [watch for watch in history.watches if watch.reference == version]
     words = ""
     if measured:
         where = f" on {numbers.listed(measured.nodes)}" if measured.nodes else ""
@@ -149,15 +149,14 @@ def _make_row(version: str, history: "History", measured: "ReleaseUse | None", o
             )
             for alert, sign in raised
         ],
-        references=[(watch.name, reverse("dashboard:watch", args=[watch.pk])) for watch in pinned],
+        references=[watch for watch in history.watches if watch.reference == version],
     )
 
 
 def _make_place(requirement: str, provider: str, nodes: Sequence["Node"]) -> Place:
     able = [node for node in nodes if provider in node.providers]
     having = [node for node in able if requirement in node.runtimes]
-    named = [(node.name, reverse("dashboard:node", args=[node.pk])) for node in having[:NAMED]]
-    return Place(named, max(0, len(having) - NAMED), len(able) - len(having))
+    return Place(having[:NAMED], max(0, len(having) - NAMED), len(able) - len(having))
 
 
 def _headline(versions: Sequence[str], installed: set[str], nodes: Sequence["Node"]) -> str:
