@@ -338,12 +338,9 @@ def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **mor
         "members": [member.user for member in members],
         "timeline": list_timeline(row),
         "may_write": may_write,
-        "is_unsettled": row.state in ("open", "acknowledged"),
         "may_ask": may_ask,
         "report_command": f"onnxfarm report {row.pk}",
         "has_evidence": any(symptom.run_id for symptom in row.symptoms.all()),
-        "errors": {},
-        "typed": {},
         **more,
     }
     return render(request, "dashboard/alert.html", context, status=status)

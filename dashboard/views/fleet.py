@@ -92,7 +92,7 @@ def fleet(request: HttpRequest) -> HttpResponse:
         return lists.render_file(
             request, "fleet", every, lambda node: file_rows.node_row(node, selectors.false_alarms(node))
         )
-    return render(request, "dashboard/fleet.html", {**_list_nodes(request), "code": ""})
+    return render(request, "dashboard/fleet.html", _list_nodes(request))
 
 
 @action
@@ -103,7 +103,7 @@ def invite(request: HttpRequest) -> HttpResponse:
     try:
         team = team_to_write(user, name=request.POST.get("team", ""))
     except Invalid as refusal:
-        context = {**_list_nodes(request), "code": "", "team_error": str(refusal)}
+        context = {**_list_nodes(request), "team_error": str(refusal)}
         return render(request, "dashboard/fleet.html", context, status=refusal.status)
     row, code = services.invite(team=team, by=user)
     how = make_join_commands(code)

@@ -345,7 +345,6 @@ def _planned(request: HttpRequest, matrix: str) -> dict[str, object]:
     nodes = {str(node.pk): node.name for node in nodes_visible_to(signed_in_user(request))}
     return {
         "plan": planned,
-        "error": "",
         "summary": write_summary(planned),
         "guesses": inspection.list_guesses(registry.inspection_of(version)),
         "warnings": list_warnings(planned),

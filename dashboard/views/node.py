@@ -198,7 +198,6 @@ def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more:
         "lendings": list(row.lendings.select_related("team", "answered_by")),
         "trials": list_answerable(row.trials.select_related("node", "asked_by", "answered_by")[:TRIALS_SHOWN], user),
         "trial_choices": Trials.choices,
-        "errors": {},
         "self_test_facts": facts.list_self_test_facts(row),
         "advice": list_advice(row.facts, before),
         "before": readings,

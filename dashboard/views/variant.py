@@ -68,8 +68,7 @@ MAX_ROWS = 200
 @dataclass(frozen=True)
 class Made:
     """A variant in words. `quantised`: how many operators are quantised, empty where this is not known; `is_random`: it
-    was calibrated with random samples; `can_be_ranked`: its layers can be ranked by error; `report`: the state of the
-    analysis, empty where none was ordered; `report_problem`: why the analysis failed, else empty."""
+    was calibrated with random samples; `can_be_ranked`: its layers can be ranked by error."""
 
     name: str
     sentence: str
@@ -80,8 +79,6 @@ class Made:
     coverage: Table
     errors: Table
     scales: Table
-    report: str
-    report_problem: str
     advice: list[str]
 
 
@@ -102,7 +99,6 @@ def describe_variant(
     """Describe a variant with its coverage, errors, scales and advice. A table has no rows where its data do not exist,
     such as errors before the analysis. `cell`: a measured cell of the variant; `arch` and `instruction_sets`: of the
     machine that measured it."""
-    report = getattr(variant, "report", None)
     found, coverage = quantised_report(variant), coverage_of(variant)
     layers = (found.errors or ()) if found else ()
     scales = [(name, values) for name, values in found.scales.items() if values] if found else []
@@ -119,8 +115,6 @@ def describe_variant(
         coverage=Table.of("coverage", "Operators quantised and not", COVERAGE_COLUMNS, coverage),
         errors=Table.of("errors", "Layers by quantisation error, worst first", ERROR_COLUMNS, layers[:MAX_ROWS]),
         scales=Table.of("scales", "Scales of weights, one for all or one a channel", SCALE_COLUMNS, scales[:MAX_ROWS]),
-        report=report.state if report else "",
-        report_problem=report.reason_text if report else "",
         advice=_list_advice(variant, layers, cell, arch, instruction_sets),
     )
 
@@ -282,7 +276,7 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
     run, cell = measured or (None, None)
     arch, sets = processor_of(run, cell.node) if run is not None and cell is not None else ("", ())
     found = describe_variant(row, cell, arch=arch, instruction_sets=sets)
-    rows = measured_cells_of(user, row)
+    rows, report = measured_cells_of(user, row), getattr(row, "report", None)
     has_accuracy = any(setting.cell.accuracy is not None for setting in rows)
     columns = [*COLUMNS, ACCURACY] if has_accuracy else COLUMNS
     largest = find_largest_change(rows)
@@ -297,7 +291,7 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
         "run": run,
         "cell": cell,
         "stayed": accuracies.describe_float_operators(cell) if cell else "",
-        "is_open": row.state in OPEN or found.report in OPEN,
+        "is_open": row.state in OPEN or (report is not None and report.state in OPEN),
         "may_write": can_write(user, team=row.artifact.team),
     }
     name = "dashboard/parts/variant.html" if request.headers.get("HX-Target") == "variant" else "dashboard/variant.html"

@@ -168,8 +168,6 @@ def _render_watch(request: HttpRequest, row: "Watch", *, status: int = 200, **mo
         "matrix_text": write_text(row.matrix),
         "may_write": may_write,
         "releases": list_choices(row.distribution, reference=row.reference, with_prereleases=row.with_prereleases),
-        "errors": {},
-        "typed": {},
         **more,
     }
     return render(request, "dashboard/watch.html", context, status=status)
