@@ -308,7 +308,6 @@ def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **mor
     forms."""
     kinds, compared = alerts.kinds_of(row), name_comparisons(row)
     pairs = [find_headline_comparison(symptom) for symptom in row.symptoms.all()]
-    members = [member for member in memberships_in(row.team) if member.role in WRITING_ROLES]
     since_when, may_write = make_search_panel(row, "since_when"), can_write(signed_in_user(request), team=row.team)
     may_ask = (
         bool(row.node)
@@ -335,7 +334,7 @@ def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **mor
         "since_when": since_when,
         "first_bad": find_first_bad(row, since_when, may_ask=may_write and may_ask),
         "work_around": make_search_panel(row, "work_around"),
-        "members": [member.user for member in members],
+        "members": [member.user for member in memberships_in(row.team) if member.role in WRITING_ROLES],
         "timeline": list_timeline(row),
         "may_write": may_write,
         "may_ask": may_ask,

@@ -202,6 +202,7 @@ def _describe_model(request: HttpRequest, share: "Share") -> Context:
     user = share.created_by
     model = _require_subject(lambda: registry.model(user, int(share.subject)))
     version = registry.versions_of(model, user=user).filter(branch="").first()
+    found = registry.inspection_of(version) if version else None
     row = judged_run(user, model)
     every = selectors.runs_visible_to(user).filter(version__model=model)
     listed = list(every.exclude(reason__in=FOLLOW_UPS)[:RUNS_SHOWN])
@@ -210,9 +211,7 @@ def _describe_model(request: HttpRequest, share: "Share") -> Context:
         **models.describe_best(user, model, address=lambda _: ""),
         **models.describe_newest_run([run for run in listed if not run.version.branch], lambda _: no_address),
         "version": version,
-        "inspection": inspection.make_inspection(found)
-        if version and (found := registry.inspection_of(version))
-        else None,
+        "inspection": inspection.make_inspection(found) if found else None,
         "compatibility": models.make_compatibility(version) if version else None,
         "figure": charts.draw_model_accuracy(user, row, no_address) if row else None,
     }
