@@ -26,7 +26,7 @@ from dashboard.figures import (
     trends,
 )
 from dashboard.figures.figure import Figure
-from dashboard.figures.frame import NARROW, WIDE, make_frame
+from dashboard.figures.frame import NARROW, WIDE, make_frame, text_width
 from dashboard.figures.labels import place_labels
 from dashboard.figures.picture import SIDE
 from dashboard.reading import trends as reading
@@ -195,6 +195,36 @@ def test_names_of_points_never_lie_on_each_other() -> None:
     alone = pareto.draw_cells(test_pareto.ALL, address)
     names = place_labels(alone.data, make_frame(alone.data, alone.layout), WIDE).values()
     assert {name.text for some in names for name in some} == {"fp32", "int8-qdq", "fp16", "int8-dynamic"}
+
+
+def test_the_name_of_a_point_lies_on_no_other_point_in_a_wide_window() -> None:
+    near = [
+        test_pareto.cell(name, p50=p50_ms, right=right, size=size, precision=name, p50_ci_ms=None)
+        for name, p50_ms, right, size in (
+            ("fp32", 0.70, 0.98, 190_000), ("fp16", 0.71, 0.98, 95_000), ("int8-qdq", 0.793, 0.978, 60_000),
+            ("int8-qdq, 1st", 0.795, 0.978, 60_000), ("bf16", 0.827, 0.978, 61_000), ("int8", 3.3, 0.98, 50_000),
+        )
+    ]  # fmt: skip
+    figure = pareto.draw_cells(near, address)
+    frame = make_frame(figure.data, figure.layout)
+    placed = place_labels(figure.data, frame, WIDE)
+    points = [(place, number) for place, some in placed.items() for number in range(len(some))]
+    for width in (WIDE, 1.5 * WIDE, 2 * WIDE, 2.3 * WIDE):
+        spots = {
+            (place, number): (
+                width * frame.x.within(figure.data[place]["x"][number]),
+                frame.drawn * (1 - frame.y.within(figure.data[place]["y"][number])),
+            )
+            for place, number in points
+        }
+        for (place, number), (x, y) in spots.items():
+            name = placed[place][number]
+            if not name.text or name.way not in ("middle right", "middle left"):
+                continue
+            side = 1 if name.way == "middle right" else -1
+            start, end = sorted((x + side * name.away, x + side * (name.away + text_width(name.text))))
+            over = [at for at, (dot_x, dot_y) in spots.items() if start - 8 < dot_x < end + 8 and abs(dot_y - y) < 8]
+            assert over == [], (name, width)
 
 
 @pytest.mark.parametrize("span", [timedelta(0), timedelta(minutes=5), timedelta(hours=7), timedelta(days=3),
