@@ -39,10 +39,7 @@ const wanted = (bytes) => new Promise((resolve) => {
   says.append(button("Draw it", resolve));
 });
 
-let isOpen = false;
 const open = async () => {
-  if (isOpen) return;
-  isOpen = true;
   say("Drawing the graph …");
   try {
     const [model, operators] = await Promise.all([fetched(frame.dataset.model), fetched(frame.dataset.operators)]);
@@ -64,8 +61,9 @@ const mark = (node) => {
   rows.get(node)?.scrollIntoView({ block: "nearest" });
 };
 
+let opening;
 const heard = {
-  ready: open,
+  ready: () => { opening ??= open(); },
   drawn: () => {
     say("");
     tools.hidden = false;
@@ -81,30 +79,25 @@ const heard = {
 };
 
 // names in the table become buttons that show the node in the picture
-const prepare = () => {
-  for (const row of document.querySelectorAll("#operators tbody tr")) {
-    const name = row.cells[0].textContent.trim();
-    const show = () => {
-      mark(name);
-      tell("show", { node: name });
-    };
-    row.cells[0].replaceChildren(button(name, show, { className: "link", title: "show it in the graph" }));
-    rows.set(name, row);
-  }
-};
-
-if (frame) {
-  window.addEventListener("message", ({ source, data }) => {
-    if (source === frame.contentWindow) heard[data?.kind]?.(data);
-  });
-  document.addEventListener("themechange", () => tell("theme", { dark: isDark() }));
-  tools.addEventListener("click", ({ target }) => {
-    const what = target.dataset?.graph;
-    if (!what) return;
-    if (target.ariaPressed) target.ariaPressed = String(target.ariaPressed !== "true");
-    tell("do", { what });
-  });
-  prepare();
-  // whichever of the two is ready first
-  tell("hello");
+for (const row of document.querySelectorAll("#operators tbody tr")) {
+  const name = row.cells[0].textContent.trim();
+  const show = () => {
+    mark(name);
+    tell("show", { node: name });
+  };
+  row.cells[0].replaceChildren(button(name, show, { className: "link", title: "show it in the graph" }));
+  rows.set(name, row);
 }
+
+window.addEventListener("message", ({ source, data }) => {
+  if (source === frame.contentWindow) heard[data.kind]?.(data);
+});
+document.addEventListener("themechange", () => tell("theme", { dark: isDark() }));
+tools.addEventListener("click", ({ target }) => {
+  const what = target.dataset.graph;
+  if (!what) return;
+  if (target.ariaPressed) target.ariaPressed = String(target.ariaPressed !== "true");
+  tell("do", { what });
+});
+// whichever of the two is ready first
+tell("hello");
