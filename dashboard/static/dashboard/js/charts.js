@@ -29,13 +29,6 @@ const leads = (figure) => figure.data.some(({ customdata }) => addressOf(customd
 const canBrush = matchMedia("(pointer: fine)").matches;
 
 const library = document.querySelector("script[data-plotly]").dataset.plotly;
-let coming;
-const plotly = () => coming ??= new Promise((done, failed) => {
-  const script = Object.assign(document.createElement("script"), { src: library });
-  script.addEventListener("load", done);
-  script.addEventListener("error", () => { coming = undefined; failed(); });
-  document.head.append(script);
-});
 
 // In a narrow window a row's name stands above its bar or point, so that the drawing has the whole width.
 const isNarrow = (chart) => chart.clientWidth < 560;
@@ -78,7 +71,7 @@ const draw = async (chart) => {
 
 const begin = async (chart) => {
   try {
-    await plotly();
+    await import(library);
   } catch {
     chart.after(Object.assign(document.createElement("p"), {
       className: "note", role: "status", textContent: "The chart to explore did not load. Reload the page to try again.",
