@@ -3,10 +3,7 @@
 (() => {
   const UNITS = [["year", 31536000], ["month", 2592000], ["week", 604800], ["day", 86400], ["hour", 3600], ["minute", 60]];
   const ago = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
-  const whole = new Intl.DateTimeFormat("en-CA", {
-    year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
-    hourCycle: "h23", timeZoneName: "short",
-  });
+  const whole = new Intl.DateTimeFormat("en-CA", { dateStyle: "short", timeStyle: "long", hourCycle: "h23" });
   const zone = whole.resolvedOptions().timeZone;
 
   const inWords = (seconds) => {
@@ -26,7 +23,6 @@
 
   const write = (element) => {
     const at = new Date(element.dateTime);
-    if (Number.isNaN(at.getTime())) return;
     const goesOn = "elapsed" in element.dataset;
     if (!goesOn) element.dataset.utc ??= element.textContent;
     element.title = goesOn ? whole.format(at) : `${whole.format(at)} (${element.dataset.utc})`;
@@ -34,7 +30,7 @@
     if (element.textContent !== words) element.textContent = words;
   };
 
-  const writeAll = () => document.querySelectorAll("time[datetime]").forEach(write);
+  const writeAll = () => document.querySelectorAll("time").forEach(write);
   // as the page comes, so that nothing moves once it was painted
   const coming = new MutationObserver(writeAll);
   coming.observe(document, { childList: true, subtree: true });
