@@ -110,8 +110,7 @@ const goOn = () => {
   const isDone = document.querySelector(".note.good") !== null;
   if (named?.matches("details") && !isDone) unfold(named.querySelector("[data-shortcut]")?.dataset.shortcut ?? "");
 };
-if (document.readyState === "complete") setTimeout(goOn);
-else window.addEventListener("load", () => setTimeout(goOn));
+window.addEventListener("load", () => setTimeout(goOn));
 
 // the tab that the page belongs to is in sight, however narrow the window is
 for (const bar of document.querySelectorAll(".top nav, nav.tabs")) {

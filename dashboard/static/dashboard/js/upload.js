@@ -100,8 +100,8 @@ async function sent(file, team, token, show) {
 }
 
 async function complete(form, parts, token) {
-  const said = { files: parts, model: form.elements.model.value, note: form.elements.note.value };
-  if (form.elements.recipe) said.recipe = form.elements.recipe.value;
+  const { model, note, recipe } = form.elements;
+  const said = { files: parts, model: model.value, note: note.value, recipe: recipe.value };
   const headers = { "X-CSRFToken": token, "Content-Type": "application/json" };
   const answer = await fetch(`${ROOT}/complete`, { method: "POST", headers, body: JSON.stringify(said) });
   if (!answer.ok) throw new Refused(await words(answer));
