@@ -43,13 +43,13 @@ const restore = (section, { typed, chosen, opened, scrolled, focused }) => {
 
 // by their id: each answer puts in an element of its own, unless it goes into one that stays
 const before = new Map();
-const keep = (section) => before.set(section.id || section, remember(section));
+const keep = (section) => before.set(section.id, remember(section));
 document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => keep(detail.target));
 // the whole page is kept section by section
 document.addEventListener("htmx:beforeSwap", ({ detail }) => { if (detail.target.id !== "main") keep(detail.target); });
 const putBack = () => {
-  for (const [name, known] of before) {
-    const section = typeof name === "string" ? document.getElementById(name) : name;
+  for (const [id, known] of before) {
+    const section = document.getElementById(id);
     // an answer that changed nothing was not put in
     if (section && (section !== known.section || section.firstElementChild !== known.first)) restore(section, known);
   }

@@ -2,7 +2,6 @@
 // selection and hover stay; a server that does not answer shows a banner, which goes when it answers again.
 // by their id: each answer puts in an element of its own
 const seen = new Map();
-const nameOf = (target) => target.id || target;
 // each answer masks the token of its forms anew, which is no change
 const unmasked = (text) => text.replace(/(name="csrfmiddlewaretoken" value=")[^"]*/g, "$1");
 
@@ -10,8 +9,8 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   const { target, xhr, requestConfig } = event.detail;
   if (requestConfig?.verb !== "get" || !target.hasAttribute("data-live")) return;
   const text = unmasked(xhr.responseText);
-  if (seen.get(nameOf(target)) === text) event.detail.shouldSwap = false;
-  seen.set(nameOf(target), text);
+  if (seen.get(target.id) === text) event.detail.shouldSwap = false;
+  seen.set(target.id, text);
 });
 
 document.addEventListener("htmx:afterRequest", ({ detail }) => {
