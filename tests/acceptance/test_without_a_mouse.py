@@ -183,7 +183,7 @@ def searches(keys: Keys) -> None:
     link = page.get_by_role("link", name="Operators")
     keys.tab_to(link)
     keys.press("Control+k")
-    keys.assert_is_seen(page.locator("#find input"))
+    keys.assert_is_seen(page.locator("#search-all input"))
     # what opens over the page gives the focus back
     keys.press("Escape")
     keys.assert_is_seen(link)
@@ -193,7 +193,7 @@ def searches(keys: Keys) -> None:
     keys.assert_is_seen(link)
     keys.press("Control+k")
     keys.type("by-keyb")
-    found = page.locator("#found a").first
+    found = page.locator("#search-hits a").first
     expect(found).to_contain_text("by-keyboard")
     keys.press("ArrowDown")
     keys.assert_is_seen(found)

@@ -2,6 +2,7 @@
 
 import html
 import re
+from collections import Counter
 
 from django.db import connection
 from django.test import Client
@@ -24,6 +25,11 @@ def words_of(response: Response) -> str:
     return " ".join(text.replace("\N{NO-BREAK SPACE}", " ").split())
 
 
+def repeated_ids(text: str) -> set[str]:
+    """Ids that several elements of the page have: scripts and links would find the first of them."""
+    return {name for name, times in Counter(re.findall(r' id="([^"]+)"', text)).items() if times > 1}
+
+
 def assert_is_page(response: Response, status: int = 200) -> str:
     """A whole page with this status; gives its words."""
     assert response.status_code == status, response.content[:2000]
@@ -31,6 +37,7 @@ def assert_is_page(response: Response, status: int = 200) -> str:
     assert "{{" not in text
     assert "{%" not in text
     assert len(re.findall(r"<h1[ >]", text)) == 1
+    assert not repeated_ids(text)
     # what stands inside of quotes is a value, whatever it looks like; the room of a chart is said in properties alone
     bare = re.sub(r'="[^"]*"', '=""', re.sub(r' style="(--[a-z-]+:\d+px;?)+"', "", text))
     assert not re.search(r"<[^>]+ style=", bare)

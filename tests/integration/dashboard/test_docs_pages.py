@@ -9,7 +9,7 @@ from django.test import Client
 
 from dashboard import catalogue, documents, places, urls
 from farm.contract.reasons import ReasonCode
-from tests.integration.dashboard.pages import assert_is_page
+from tests.integration.dashboard.pages import assert_is_page, repeated_ids
 
 pytestmark = pytest.mark.django_db
 
@@ -22,6 +22,8 @@ def test_every_document_opens_and_every_link_between_documents_leads_to_one(sign
     }
     for address, page in shown.items():
         assert len(re.findall(r"<h1[ >]", page)) == 1, address
+        # two headings of one document may have one name, but not that of something around the document
+        assert repeated_ids(page) == repeated_ids(page[page.index("<main") : page.index("</main>")]), address
         for href in set(re.findall(r'href="(/docs/[^"]+)"', page)):
             path, _, anchor = href.partition("#")
             assert path in shown or signed_in.get(path).status_code == 200, f"{address} links to {href}"

@@ -83,7 +83,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 // what fits appears while it is typed, and the arrows move among the results
-const dialog = document.getElementById("find");
+const dialog = document.getElementById("search-all");
 const field = dialog?.querySelector("input");
 
 window.addEventListener("keydown", (event) => {
