@@ -46,7 +46,7 @@ const fitted = ({ data, layout, names, rows, up, gap }, chart) => {
 };
 
 // Series that were chosen in the key above the chart: the others fade.
-const keyOf = (chart) => document.querySelector(`.series[data-of="${chart.id}"]`);
+const keyOf = (chart) => chart.closest("figure").querySelector(".series");
 const FADED = 0.15;
 const emphasised = (chart, figure) => {
   const pressed = keyOf(chart)?.querySelectorAll('[aria-pressed="true"]') ?? [];
@@ -151,7 +151,7 @@ document.addEventListener("keydown", async (event) => {
 
 document.addEventListener("click", async ({ target }) => {
   const button = target.closest?.("[data-explore], [data-series], [data-picture], [data-zoom-by]");
-  const chart = button ? document.getElementById(button.closest("[data-of]").dataset.of) : target.closest?.(".chart");
+  const chart = button ? button.closest("figure").querySelector(".chart") : target.closest?.(".chart");
   if (!chart) return;
   await start(chart);
   const { series, picture, zoomBy } = button?.dataset ?? {};
