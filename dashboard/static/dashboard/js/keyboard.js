@@ -21,12 +21,6 @@ const step = (by) => {
   return true;
 };
 
-const choose = () => {
-  const box = current()?.querySelector("input.box");
-  if (box) box.checked = !box.checked;
-  return Boolean(box);
-};
-
 const click = (element) => {
   element?.click();
   return Boolean(element);
@@ -67,7 +61,7 @@ const focusSearch = () => {
 };
 
 const ANYWHERE = { "/": focusSearch, "?": () => document.getElementById("help")?.showModal() };
-const MOVES = { j: () => step(1), k: () => step(-1), x: choose };
+const MOVES = { j: () => step(1), k: () => step(-1), x: () => click(current()?.querySelector("input.box")) };
 const ORDERS = {
   a: () => unfold("a"),
   s: () => unfold("s") || openAt("snooze"),

@@ -27,7 +27,6 @@ const remember = (table, column, direction) => {
 };
 
 const prepare = (table) => {
-  if (table.dataset.ready) return;
   table.dataset.ready = "yes";
   for (const head of table.tHead.rows[0].cells) {
     if (!head.textContent.trim()) continue;
@@ -57,7 +56,7 @@ const label = (table) => {
 };
 
 const prepareAll = () => {
-  document.querySelectorAll("table[data-sortable]").forEach(prepare);
+  document.querySelectorAll("table[data-sortable]:not([data-ready])").forEach(prepare);
   document.querySelectorAll("table:not(.heat):has(> thead)").forEach(label);
 };
 prepareAll();
