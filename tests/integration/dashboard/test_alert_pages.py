@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from dashboard.views.alert import make_opening
+from dashboard.views.alert import make_evidence_table, make_opening
 from farm.accounts.models import Team, User
 from farm.alerts.models import Alert, Symptom, Watch
 from farm.alerts.services import triage
@@ -56,6 +56,19 @@ def test_a_farm_without_alerts_says_how_to_get_told(signed_in: Client) -> None:
     response = signed_in.get("/alerts/")
     assert "No open alert" in assert_is_page(response)
     assert re.search(r'data-copy="onnxfarm watch add', response.content.decode())
+
+
+@pytest.mark.parametrize(("bad_ms", "shown"), [(4.9834, ["3.2 ms", "5.0 ms"]), (4.4, ["left out", "left out"])])
+def test_the_evidence_has_both_times_or_says_that_they_are_left_out(
+    alert: Alert, bad_ms: float, shown: list[str]
+) -> None:
+    measured = {"ratio": 1.5652, "ci_low": 1.5579, "ci_high": 1.5739, "margin": 0.02, "rounds": 8, "verdict": "slower"}
+    p50 = {**measured, "name": "p50_ms", "unit": "ms", "baseline": 3.1615, "candidate": bad_ms}
+    sides = {"baseline": "c1", "candidate": "c2", "ci_level": 0.95}
+    alert.symptoms.update(comparison={**measured, **sides, "metrics": [p50]})
+    table = make_evidence_table(alert)
+    texts = dict(zip([head.text for head in table.heads], [entry.text for entry in table.rows[0]], strict=True))
+    assert [texts[alert.good], texts[alert.bad]] == shown
 
 
 def test_alerts_are_a_table_of_what_changed_by_how_much_how_sure_and_through_what(
