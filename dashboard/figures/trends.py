@@ -37,11 +37,13 @@ class Shift:
 
 @dataclass(frozen=True)
 class Mark:
-    """An alert on a line, at the index of the value that raised it. `alert`: its number."""
+    """An alert on a line, at the index of the value that raised it. `alert`: its number; `is_slower`: it is open and
+    says that latency is slower."""
 
     index: int
     alert: int
     state: str
+    is_slower: bool = False
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,9 @@ def draw_trend(
     reached = scales.list_reached(whiskers, *(point.ratio for line in ordered for point in line.points))
     return Figure(
         name=NAME,
-        title=write_finding([line for line in ordered if line.key == chosen] or ordered, reference=reference),
+        title=write_finding(
+            [line for line in ordered if line.key == chosen] or ordered, reference=reference, what=what
+        ),
         summary=_write_summary(lines, ordered, reference, what),
         data=data,
         layout=theme.make_layout(
@@ -177,16 +181,20 @@ def draw_trend(
     )
 
 
-def write_finding(lines: Sequence[Line], *, reference: str) -> str:
+def write_finding(lines: Sequence[Line], *, reference: str, what: str = LATENCY) -> str:
     """Say what the last values are, and count the undecided ones of several lines and the level shifts. There must be a
-    line. For a single line, its last value of a release other than the reference is named; for several lines, the
-    smallest and the largest last value."""
+    line. For a single line, its last value of a release other than the reference is named, as still slower where an
+    alert was opened for an earlier release; for several lines, the smallest and the largest last value."""
     shifts = sum(len(line.shifts) for line in lines)
     shifted = f"; {numbers.counted(shifts, 'level shift')}" if shifts else ""
     if len(lines) == 1:
-        measured = [point for point in lines[0].points if point.version != reference]
-        last = (measured or lines[0].points)[-1]
-        return f"{last.version} against {reference}: {lines[0].describe(last)}{shifted}"
+        [line] = lines
+        measured = [point for point in line.points if point.version != reference]
+        last = (measured or line.points)[-1]
+        alerted = {line.points[mark.index].version for mark in line.marks if mark.is_slower}
+        if what == LATENCY and alerted - {last.version} and line.verdict(last) == "slower":
+            return f"{last.version} is still {line.change(last)} than {reference}{shifted}"
+        return f"{last.version} against {reference}: {line.describe(last)}{shifted}"
     lasts = sorted(lines, key=lambda line: line.last.ratio)
     undecided = sum(line.verdict(line.last) == "undecided" for line in lines)
     ends = " to ".join(line.change(line.last) for line in (lasts[0], lasts[-1]))

@@ -74,15 +74,18 @@ def make_lead(alert: "Alert") -> KeyResult:
     return KeyResult(**figures, rounds=getattr(symptom, "rounds", None) or 0, where=symptom.label)
 
 
+def find_gravest(alerts: Sequence["Alert"]) -> "Alert":
+    """Find the gravest of these alerts, of equally grave ones that with the largest change. There must be one."""
+    return min(alerts, key=lambda row: (min(map(rank, kinds_of(row)), default=len(KINDS)), -make_lead(row).change.size))
+
+
 def write_headline(open_alerts: Sequence["Alert"], count: int) -> str:
-    """Name the gravest of these open alerts, of equally grave ones that with the largest change, and say how many
-    others there are. `count`: how many alerts are open in all, of which `open_alerts` may be a part. Without
-    `open_alerts` the headline says only `count`, or `No open alert`."""
+    """Name the gravest of these open alerts, and say how many others there are. `count`: how many alerts are open in
+    all, of which `open_alerts` may be a part. Without `open_alerts` the headline says only `count`, or `No open
+    alert`."""
     if not open_alerts:
         return numbers.counted(count, "open alert") if count else "No open alert"
-    alert = min(
-        open_alerts, key=lambda row: (min(map(rank, kinds_of(row)), default=len(KINDS)), -make_lead(row).change.size)
-    )
+    alert = find_gravest(open_alerts)
     change = make_lead(alert).change.text
     others = f", {numbers.counted(count - 1, 'more open alert')}" if count > 1 else ""
     return f"{write_change(alert, change) if change else _name_kind(alert)}{others}"

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from dashboard.figures.trends import Line, Mark, Point, Shift, describe_shift
+from farm.alerts.states import OPEN_ALERTS
 from farm.rules.cells.metric import TIME, Metric, Words
 from farm.rules.cells.metrics import BY_NAME, METRICS
 from farm.rules.comparing.changepoints import find_changepoints
@@ -139,14 +140,19 @@ def _make_marks(
     alerts: Sequence["Alert"], series: str, node: str, points: Sequence[Point], *, by_version: bool
 ) -> list[Mark]:
     """Mark the alerts of a line, each at the first point of its bad release or of its round."""
-    own = [alert for alert in alerts if alert.node == node and series in {row.series for row in alert.symptoms.all()}]
+    known = [(alert, {row.kind for row in alert.symptoms.all() if row.series == series}) for alert in alerts]
+    own = [(alert, kinds) for alert, kinds in known if kinds and alert.node == node]
     if not own:
         return []
     first: dict[str | int | None, int] = {}
     for index, point in enumerate(points):
         first.setdefault(point.version if by_version else point.round, index)
-    places = [(alert, first.get(alert.bad if by_version else alert.round_id)) for alert in own]
-    return [Mark(index, alert.pk, alert.state) for alert, index in places if index is not None]
+    places = [(alert, kinds, first.get(alert.bad if by_version else alert.round_id)) for alert, kinds in own]
+    return [
+        Mark(index, alert.pk, alert.state, is_slower=alert.state in OPEN_ALERTS and "slower" in kinds)
+        for alert, kinds, index in places
+        if index is not None
+    ]
 
 
 def find_words(metric: str) -> Words:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.utils import timezone
 
+from dashboard.reading.alerts import find_gravest
 from dashboard.reading.openings import split_brackets, split_first_sentence
 from dashboard.reading.runs import link_run
 from farm.rules.cells.axes import MATRIX_AXES
@@ -20,7 +21,7 @@ from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign, sign_of
 
 if TYPE_CHECKING:
-    from farm.alerts.models import Watch, WatchRound
+    from farm.alerts.models import Alert, Watch, WatchRound
 
 # by distribution: when the package index was last queried, and what went wrong then, empty where nothing did
 IndexQueries = Mapping[str, tuple[datetime | None, str]]
@@ -55,9 +56,9 @@ ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
 
 @dataclass(frozen=True)
 class WatchStatus:
-    """The state of a watch: as one `sentence`, and split into `headline` and `rest`. `at`: when its round was judged,
-    None while it is open; `is_open`: a round is being measured or waits; `run`: the number of the run that the sentence
-    is about, None where it is about an alert."""
+    """The state of a watch: as one `sentence`, and split into `headline` and `rest`. `at`: when its alert was opened or
+    its round judged, None while the round is open; `is_open`: a round is being measured or waits; `run`: the number of
+    the run that the sentence is about, None where it is about an alert."""
 
     sign: Sign
     sentence: str
@@ -81,9 +82,11 @@ class Line:
     state: str
 
 
-def make_line(watch: "Watch", *, rounds: Sequence["WatchRound"], alerts: Sequence[str], queries: IndexQueries) -> Line:
+def make_line(
+    watch: "Watch", *, rounds: Sequence["WatchRound"], alerts: Sequence["Alert"], queries: IndexQueries
+) -> Line:
     """Make a watch's line of the list. `rounds`: the rounds of its current cause, one for each model, open or judged;
-    `alerts`: the sentences of its open alerts, the newest first; `queries`: the last queries of the package index."""
+    `alerts`: its open alerts, the newest first; `queries`: the last queries of the package index."""
     return Line(
         watch=watch,
         what=describe_watch(watch),
@@ -187,9 +190,9 @@ def _describe_next_query(watch: "Watch", queries: IndexQueries) -> str:
     return f"{due}; the last time it failed: {problem}" if problem else due
 
 
-def find_status(rounds: Sequence["WatchRound"], alerts: Sequence[str] = ()) -> WatchStatus | None:
-    """Find the state of a watch: its newest open alert, else its open round, else the gravest outcome of its judged
-    rounds. None without rounds and alerts. `alerts`: the sentences of its open alerts, the newest first."""
+def find_status(rounds: Sequence["WatchRound"], alerts: Sequence["Alert"] = ()) -> WatchStatus | None:
+    """Find the state of a watch: its gravest open alert, else its open round, else the gravest outcome of its judged
+    rounds. None without rounds and alerts. `alerts`: its open alerts, the newest first."""
     opened = sorted((round_ for round_ in rounds if round_.state != "judged"), key=lambda round_: round_.state)
     found = _describe_judged(rounds) if rounds and not opened else None
     if opened:
@@ -197,13 +200,14 @@ def find_status(rounds: Sequence["WatchRound"], alerts: Sequence[str] = ()) -> W
     return _describe_alerts(alerts, found) if alerts else found
 
 
-def _describe_alerts(alerts: Sequence[str], found: WatchStatus | None) -> WatchStatus:
-    sentence, is_open = numbers.unbroken(alerts[0]), found is not None and found.is_open
+def _describe_alerts(alerts: Sequence["Alert"], found: WatchStatus | None) -> WatchStatus:
+    alert, is_open = find_gravest(alerts), found is not None and found.is_open
+    sentence = numbers.unbroken(alert.sentence)
     headline, rest = _shorten(sentence)
     more = f"{numbers.counted(len(alerts) - 1, 'more open alert')}." if len(alerts) > 1 else ""
     now = f"{found.headline}." if found is not None and is_open else ""
     details = " ".join(part for part in (rest, more, now) if part)
-    return WatchStatus(sign_of("alert"), sentence, headline, details, found.at if found is not None else None, is_open)
+    return WatchStatus(sign_of("alert"), sentence, headline, details, alert.opened_at, is_open)
 
 
 def _shorten(sentence: str) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """The list of alerts with the digests of a period, and the actions on alerts. Old addresses of digests are redirected
 to the list of all alerts of a period, 7 days where they name none."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from farm.accounts.selectors import memberships_in, teams_visible_to, teams_writ
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
 from farm.alerts.services import digests, investigations, triage
+from farm.alerts.states import AlertState
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.rules.findings.kinds import KINDS
 from farm.rules.presenting.tables import Column, Entry, Table
@@ -64,15 +65,16 @@ def make_digest_panel(team: "Team", since: datetime) -> Digest:
     """Make the panel of a team's digest of the time after `since`; nothing is sent."""
     facts, rounds = digests.make_digest(team, since=since), selectors.rounds_judged(team, since=since)[:MAX_ROUNDS]
     pairs = numbers.counted(facts["null_pairs"], "undisturbed A/A pair")
+    share = f"{100 * facts['false_alarm_rate']:.2g} %"
     are = "is" if facts["null_pairs"] == 1 else "are"
     table = Table.of(f"rounds-{team.pk}", "Rounds of watches", (WATCH, *watches.ROUND_COLUMNS[1:]), rounds)
     judged = sum(facts["rounds"].values())
     return Digest(
         team=team.name,
         sentence=digests.describe_digest(facts),
-        basis=f"The rate rests on {pairs} of the team’s nodes."
+        basis=f"This assumes that {share} of A/A pairs differ, going by {pairs} of the team’s nodes."
         if facts["null_pairs"] >= digests.ENOUGH_PAIRS
-        else f"{pairs} of the team’s nodes {are} too few to say more than the rule’s own level.",
+        else f"This assumes that {share} of A/A pairs differ: {pairs} of the team’s nodes {are} too few to measure it.",
         rounds=table,
         more=max(0, judged - len(table.rows)),
     )
@@ -112,13 +114,13 @@ def alerts(request: HttpRequest) -> HttpResponse:
         return lists.render_file(request, "alerts", rows[: lists.MAX_ROWS], file_rows.alert_row)
     counts = pages.count_alerts_by_list(user, since=since)
     shown = make_page(request, rows)
-    # the gravest is named where all open alerts are listed
-    open_alerts = shown if name == "open" and not wanted and not kind.value else []
+    # the gravest is named where all open or all new alerts are listed
+    is_whole = name == ("all" if period.value else "open") and not wanted and not kind.value
+    listed = [alert for alert in shown if alert.state != AlertState.INVALID] if is_whole else []
     writable = set(teams_writable_by(user).values_list("pk", flat=True))
     table = listing.make_table(shown, writable=writable, is_ordered=True, box="alerts")
     context = {
-        "headline": _write_headline(counts, open_alerts, period=PERIODS.get(period.value, "")),
-        "because": "" if period.value else listing.describe_counts(counts),
+        **_write_headline(counts, listed, period=PERIODS.get(period.value, "")),
         "digests": [make_digest_panel(team, since) for team in teams_visible_to(user)] if since else [],
         "list": Listing(
             table,
@@ -138,10 +140,13 @@ def alerts(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/alerts.html", context)
 
 
-def _write_headline(counts: Mapping[str, int], open_alerts: Iterable["Alert"], *, period: str) -> str:
-    if period:
-        return f"{numbers.counted(counts['all'], 'new alert') if counts['all'] else 'No new alert'} {period}"
-    return listing.write_headline(list(open_alerts), counts["open"])
+def _write_headline(counts: Mapping[str, int], listed: Sequence["Alert"], *, period: str) -> dict[str, str]:
+    """Write the headline, and the line below it as `because`. `listed`: alerts of which the gravest is named; `period`:
+    when all counted alerts were opened, in words, empty for any time."""
+    if not period:
+        return {"headline": listing.write_headline(listed, counts["open"]), "because": listing.describe_counts(counts)}
+    count = f"{numbers.counted(counts['all'], 'new alert') if counts['all'] else 'No new alert'} {period}"
+    return {"headline": listing.write_headline(listed, 1), "because": count} if listed else {"headline": count}
 
 
 @page

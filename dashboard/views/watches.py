@@ -23,6 +23,7 @@ from farm.alerts.selectors.channels import channels_visible_to
 from farm.alerts.selectors.releases import list_choices, list_known_releases, watched_models
 from farm.alerts.services import causes
 from farm.alerts.services import watches as services
+from farm.alerts.states import OPEN_ALERTS
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.contract.numbers import is_row_number
 from farm.registry.selectors import models_visible_to, newest_version_states
@@ -139,7 +140,14 @@ def watches(request: HttpRequest) -> HttpResponse:
         reading.make_line(watch, rounds=rounds.get(watch.pk, []), alerts=opened.get(watch.pk, []), queries=queries)
         for watch in page_of_watches
     ]
-    context = {"headline": reading.write_headline(lines), "watches": page_of_watches, "lines": lines}
+    alerts = [alert for listed in opened.values() for alert in listed]
+    counts = reading.write_headline(lines)
+    context = {
+        "headline": alert_reading.write_headline(alerts, len(alerts)) if alerts else counts,
+        "because": counts if alerts else "",
+        "watches": page_of_watches,
+        "lines": lines,
+    }
     return render(request, "dashboard/watches.html", context)
 
 
@@ -149,9 +157,9 @@ def watch(request: HttpRequest, watch_id: int) -> HttpResponse:
 
 
 def _render_watch(request: HttpRequest, row: "Watch", *, status: int = 200, **more: object) -> HttpResponse:
-    opened = pages.open_alerts_by_watch([row]).get(row.pk, [])
+    alerts = list(pages.alerts_of_watch(row))
+    opened = [alert for alert in alerts if alert.state in OPEN_ALERTS]
     last = reading.find_status(pages.last_rounds([row]).get(row.pk, []), opened)
-    alerts = list(pages.alerts_of_watch(row)[:ALERTS_SHOWN])
     may_write = can_write(signed_in_user(request), team=row.team)
     models, rounds = watched_models(row), list(selectors.rounds_of(row)[:ROUNDS_SHOWN])
     context = {
@@ -159,11 +167,11 @@ def _render_watch(request: HttpRequest, row: "Watch", *, status: int = 200, **mo
         "what": reading.describe_watch(row),
         "next": reading.describe_next_start(row, pages.list_index_looks()),
         "last": last,
-        "judged_at": max((seen.judged_at for seen in rounds if seen.judged_at), default=None),
+        "judged": max(((seen.judged_at, seen.new) for seen in rounds if seen.judged_at), default=None),
         "rule": row.rule.describe_kinds(),
         "models": models,
         "rounds": reading.make_rounds_table(rounds),
-        "alert_table": alert_reading.make_table(alerts, writable=[row.team_id] if may_write else []),
+        "alert_table": alert_reading.make_table(alerts[:ALERTS_SHOWN], writable=[row.team_id] if may_write else []),
         "figure": trends.draw_watch(row)[0],
         "matrix_text": write_text(row.matrix),
         "may_write": may_write,

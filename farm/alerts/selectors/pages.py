@@ -18,6 +18,7 @@ from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, IndexLook, Point, Release, Symptom, Watch, WatchRound
 from farm.alerts.selectors.alerts import add_has_begun, alerts_visible_to
 from farm.alerts.states import OPEN_ALERTS, AlertState, RoundState
+from farm.base.grouping import group_by
 from farm.registry.models import Model
 from farm.rules.findings.kinds import KINDS
 
@@ -139,25 +140,19 @@ def count_alerts_by_list(user: Anyone, *, since: datetime | None = None) -> dict
 
 
 def alerts_of_watch(watch: Watch) -> QuerySet[Alert]:
+    return _list_alerts_of([watch])
+
+
+def open_alerts_by_watch(watches: Iterable[Watch]) -> dict[int, list[Alert]]:
+    """Map each watch's id to its open and acknowledged alerts, the newest first; watches without any are left out."""
+    rows = _list_alerts_of(watches).filter(state__in=OPEN_ALERTS)
+    return group_by(rows, lambda alert: alert.watch_id)
+
+
+def _list_alerts_of(watches: Iterable[Watch]) -> QuerySet[Alert]:
     related = ("team", "watch", "model", "version__model", "assignee")
-    return _defer_large_columns(Alert.objects.filter(watch=watch).select_related(*related).order_by("-pk"))
-
-
-def open_alerts_by_watch(watches: Iterable[Watch]) -> dict[int, list[str]]:
-    """Map each watch's id to the sentences of its open and acknowledged alerts, the newest first.
-
-    Watches without any are left out.
-    """
-    rows = (
-        Alert.objects.open_or_acknowledged()
-        .filter(watch__in=list(watches))
-        .order_by("-pk")
-        .values_list("watch", "sentence")
-    )
-    sentences: dict[int, list[str]] = {}
-    for watch_id, sentence in rows:
-        sentences.setdefault(watch_id, []).append(sentence)
-    return sentences
+    rows = Alert.objects.filter(watch__in=list(watches)).select_related(*related).order_by("-pk")
+    return _defer_large_columns(rows)
 
 
 def last_rounds(watches: Iterable[Watch]) -> dict[int, list[WatchRound]]:

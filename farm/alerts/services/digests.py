@@ -114,12 +114,12 @@ def estimate_false_alarm_rate(team: Team) -> tuple[float, int]:
 def describe_digest(digest: Digest) -> str:
     """Describe a digest in two sentences: what was measured and found, and how many alerts chance alone would bring."""
     expected = digest["expected_false_alerts"]
-    shown = f"about {expected:.2g}" if expected >= MIN_SHOWN or not expected else f"fewer than {MIN_SHOWN}"
+    shown = f"about {expected:.2g}" if expected >= MIN_SHOWN else f"fewer than {MIN_SHOWN}"
     return (
         f"{counted(sum(digest['rounds'].values()), 'round')} with {counted(digest['comparisons'], 'comparison')}: "
         f"{counted(len(digest['opened']), 'new alert')}, {digest['open']} open, {digest['invalid']} marked as "
-        f"false positives. By chance alone, {shown} of these comparisons "
-        f"would alert (A/A pairs differ in {100 * digest['false_alarm_rate']:.2g} % of cases)."
+        f"false positives. Chance alone would raise {shown} false alerts "
+        "in so many comparisons."
     )
 
 

@@ -252,7 +252,7 @@ def test_a_digest_comes_once_when_its_day_has_come_and_says_how_many_false_alert
     assert digests.send_due_digests() == 1
     assert digests.send_due_digests() == 0
     delivery = channel.deliveries.get()
-    assert "of these comparisons would alert" in delivery.text
+    assert "Chance alone would raise" in delivery.text
     assert delivery.payload["data"]["expected_false_alerts"] == 0
     assert "0 marked as false positives" in delivery.subject
 

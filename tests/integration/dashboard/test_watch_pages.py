@@ -162,7 +162,7 @@ def test_the_last_result_is_that_of_the_round_that_was_judged_last(
 
     def last_result() -> str:
         text = signed_in.get(f"/watches/{watch.pk}/").content.decode()
-        return text.partition("<dt>Last result</dt>")[2].partition("</dd>")[0]
+        return text.partition("<dt>Last round</dt>")[2].partition("</dd>")[0]
 
     opened = {"judged_at": None, "outcome": "", "sentence": "", "state": RoundState.MEASURING}
     watching.bare_round(watch, version, **opened)

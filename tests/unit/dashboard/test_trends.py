@@ -71,7 +71,7 @@ def test_a_long_line_knows_the_very_value_its_level_shifted_with(count: int, at:
 
 def test_an_alert_is_marked_where_its_round_stands() -> None:
     alert = SimpleNamespace(
-        node="bench-1", round_id=7, pk=3, state="open", symptoms=_Rows([SimpleNamespace(series="s1")])
+        node="bench-1", round_id=7, pk=3, state="open", symptoms=_Rows([SimpleNamespace(series="s1", kind="slower")])
     )
     elsewhere = SimpleNamespace(node="pi", round_id=7, pk=4, state="open", symptoms=alert.symptoms)
     (line,) = reading.lines_over_time(WATCH, rows([1.0] * 10), [alert, elsewhere])
@@ -195,6 +195,22 @@ def test_the_title_says_where_the_last_values_stand() -> None:
         == "2 series against 1.29.0, the last values from 10 % faster to 20 % slower"
     )
     assert draw_trend([], reference="1.29.0", table=table).empty.startswith("No data yet")
+
+
+@pytest.mark.parametrize(
+    ("alert", "title"),
+    [
+        ({"state": "open"}, "1.32.0 is still 57 % slower than 1.29.0"),
+        ({"state": "resolved"}, "1.32.0 against 1.29.0: 57 % slower"),
+        ({"state": "open", "bad": "1.32.0"}, "1.32.0 against 1.29.0: 57 % slower"),
+    ],
+)
+def test_the_title_of_a_line_with_an_alert_says_that_it_is_still_slower(alert: dict[str, str], title: str) -> None:
+    """ "1.32.0 against 1.29.0: 57 % slower" stood below the headline "1.30.0 … 56.5 % slower" without any relation."""
+    symptoms = _Rows([SimpleNamespace(series="s1", kind="slower")])
+    opened = SimpleNamespace(**{"node": "bench-1", "bad": "1.30.0", "pk": 3, "symptoms": symptoms, **alert})
+    lines = reading.lines_over_releases(WATCH, rows([1.565, 1.57], versions=["1.30.0", "1.32.0"]), [opened])
+    assert draw_trend(lines, reference="1.29.0", table=reading.make_table(lines, watch=1)).title == title
 
 
 def test_ten_long_lines_stay_small_with_seven_in_colour() -> None:
