@@ -92,7 +92,10 @@ def draw_ratios(named: Sequence[Named]) -> Figure:
             showlegend=len({row.change.word for row in drawn}) > 1,
         ),
         table=table,
-        note="Whiskers: 95 % interval. Grey band: the margin within which a change is called equal.",
+        note=(
+            "Whiskers: 95 % interval. Slower or faster: the whisker is clear of 0 and the point beyond the grey band. "
+            "Equal: even the 97.5 % interval lies in it."
+        ),
     )
 
 

@@ -190,6 +190,11 @@ def is_by_processor(comparison: Comparison) -> bool:
     return comparison.verdict_from == "processor"
 
 
+def is_disturbed(cell: Cell) -> bool:
+    """Whether other programs disturbed more than BUSY_SHARE of the cell's launches."""
+    return cell.disturbed_samples > BUSY_SHARE * len(cell.samples_ms)
+
+
 def is_busy(cell: Cell) -> bool:
     """Whether other programs disturbed many launches of a cell and lengthened its time by the clock.
 
@@ -197,8 +202,7 @@ def is_busy(cell: Cell) -> bool:
     """
     if cell.cpu_p50_ms is None or cell.p50_ms is None:
         return False
-    is_disturbed = cell.disturbed_samples > BUSY_SHARE * len(cell.samples_ms)
-    return is_disturbed and cell.p50_ms > LENGTHENED * cell.cpu_p50_ms
+    return is_disturbed(cell) and cell.p50_ms > LENGTHENED * cell.cpu_p50_ms
 
 
 def outside_us(cell: Cell) -> float | None:

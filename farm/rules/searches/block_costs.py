@@ -22,7 +22,7 @@ from farm.rules.comparing.comparisons import INTERVAL_LEVEL, MARGIN
 from farm.rules.comparing.look_levels import LOOKS
 from farm.rules.comparing.sides import BySides, comparison_between, index_by_sides
 from farm.rules.presenting import metric_changes
-from farm.rules.searches.limits import is_disturbed
+from farm.rules.presenting.lines import is_disturbed
 from farm.rules.wording.numbers import TIMES, change
 from farm.rules.wording.vocabulary import is_change
 

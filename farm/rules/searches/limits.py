@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from farm.contract.document_cells import Cell
 from farm.rules.comparing.comparisons import MARGIN
 from farm.rules.presenting.hardware import FAULTS, find_fault
-from farm.rules.presenting.lines import BUSY_SHARE, has_acceptable_loss, has_excessive_loss, why_wrong
+from farm.rules.presenting.lines import has_acceptable_loss, has_excessive_loss, why_wrong
 from farm.rules.quality import accuracy_metrics
 from farm.rules.wording.numbers import MIB, NOT_MEASURED, memory, plain
 
@@ -137,11 +137,6 @@ class Limits:
         scale = cell.p99_ms / cell.p50_ms if cell.p99_ms and cell.p50_ms else None
         low, high = (end * scale if end is not None and scale is not None else None for end in (low, high))
         yield from _judge_time("p99", cell.p99_ms, (low, high), self.max_p99_ms)
-
-
-def is_disturbed(cell: Cell) -> bool:
-    """Whether more than a third of the cell's launches were disturbed."""
-    return cell.disturbed_samples > BUSY_SHARE * len(cell.samples_ms)
 
 
 def _judge_interval(low: float | None, high: float | None, limit: float) -> Keeping:

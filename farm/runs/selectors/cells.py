@@ -22,6 +22,7 @@ from farm.rules.cells import recipes
 from farm.rules.cells.axes import AXES
 from farm.rules.judging.summaries import TimingsProblem, unpack_timings
 from farm.rules.presenting.hardware import MeasuredSetting, with_comparable_times, with_verdicts
+from farm.rules.presenting.lines import is_disturbed
 from farm.rules.presenting.times import Times
 from farm.rules.reporting import accuracies
 from farm.rules.wording.vocabulary import CHANGES
@@ -187,7 +188,8 @@ def traced_cells(user: Anyone, version: Version) -> list[TracedCell]:
 def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[MeasuredSetting]]:
     """Return the number of the model's newest measured version, and its cells; (None, []) if none was measured.
 
-    The newest measurement of each cell on each node is listed, those of the newest run first. A/A twins, cells of other
+    The newest measurement of each cell on each node is listed, those of the newest run first; where other programs
+    disturbed it, the newest that they did not disturb takes its place, if there is one. A/A twins, cells of other
     versions than the run's, versions of branches, and runs that the farm started to confirm or explain something are
     left out. At most MAX_MEASURED measurements are read. Their `machine` is empty.
     """
@@ -200,14 +202,17 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
     newest: dict[tuple[str, str], MeasuredSetting] = {}
     for row in ordered.select_related("arm__cell", "arm__block__node").defer(*UNREAD)[:MAX_MEASURED]:
         cell, name = row.arm.cell, name_or_removed(row.arm.block.node)
-        if (cell.digest, name) not in newest:
+        newer = newest.get((cell.digest, name))
+        if newer is None or is_disturbed(newer.cell):
             fields = {key: value for key, value in json.loads(row.body).items() if key in READ_FIELDS}
             body = doc_cells.Cell.model_validate({**fields, "id": row.arm.name})
             at = row.arm.block.ended_at
-            newest[cell.digest, name] = MeasuredSetting(cell.run_id, number, name, machine="", at=at, cell=body)
-    compared = accuracies.compare_across_runs([measured.cell for measured in newest.values()])
+            if newer is None or not is_disturbed(body):
+                newest[cell.digest, name] = MeasuredSetting(cell.run_id, number, name, machine="", at=at, cell=body)
+    chosen = sorted(newest.values(), key=lambda measured: -measured.run)
+    compared = accuracies.compare_across_runs([measured.cell for measured in chosen])
     cells = add_lost_accuracy(user, model, number, compared)
-    settings = [replace(measured, cell=cell) for measured, cell in zip(newest.values(), cells, strict=True)]
+    settings = [replace(measured, cell=cell) for measured, cell in zip(chosen, cells, strict=True)]
     return number, add_compared_figures(settings)
 
 

@@ -15,6 +15,7 @@ from farm.rules.wording import numbers
 from farm.runs import selectors
 from farm.runs.models import Run
 from farm.runs.selectors.cells import measured_settings
+from farm.runs.selectors.hardware import measured_across
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.pages import assert_is_page
 
@@ -75,6 +76,22 @@ def test_a_node_whose_pairs_were_all_disturbed_says_why_nothing_is_known_of_its_
     busy.measure(rows.begin_run(version, owner, matrix={"matrix": {"runtime": ["1.31.1"], "threads": [1]}}))
     words = assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
     assert "no A/A pair of its last 1 block counts" in words
+
+
+def test_a_quiet_measurement_of_a_setting_counts_before_a_newer_disturbed_one(
+    version: Version, owner: User, node: Node, busy: rows.MadeUpNode
+) -> None:
+    matrix = {"matrix": {"runtime": ["1.29.0", "1.31.1"], "batch": [1], "threads": [1]}}
+    quiet = rows.finished_run(version, node, owner, matrix=matrix)
+    busy.measure(
+        rows.begin_run(version, owner, matrix={"matrix": {**matrix["matrix"], "runtime": ["1.31.1", "1.32.0"]}})
+    )
+    for settings in (measured_settings(owner, version.model)[1], measured_across(owner, version.model)):
+        assert {one.cell.runtime.version: one.run == quiet.pk for one in settings} == {
+            "1.29.0": True,
+            "1.31.1": True,
+            "1.32.0": False,
+        }
 
 
 def test_best_settings_are_told_by_the_time_that_the_run_tells(
