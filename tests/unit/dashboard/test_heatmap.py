@@ -1,7 +1,11 @@
+import re
+
 import pytest
+from django.template.loader import render_to_string
+from django.test import RequestFactory
 
 from dashboard.reading.heatmap import draw_layout
-from dashboard.reading.heatmap_fields import Field
+from dashboard.reading.heatmap_fields import METRICS, Field
 from dashboard.reading.heatmap_layout import make_layout
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
@@ -188,6 +192,13 @@ def test_a_part_that_is_not_there_is_the_nearest_one(
 ) -> None:
     part = draw_layout(make_layout(*many_cells(document, by_id, rows=100)), address, part=asked).part
     assert part.number == shown
+
+
+def test_a_part_leads_to_the_parts_beside_it(document: Document, by_id: dict[str, Cell], rf: RequestFactory) -> None:
+    drawn = draw_layout(make_layout(*many_cells(document, by_id, rows=100)), address, part=2)
+    text = render_to_string("dashboard/parts/run_map.html", {"map": drawn, "metrics": METRICS}, rf.get("/runs/1/"))
+    assert "Rows 31–60 of 100, largest slowdowns first." in text
+    assert re.findall(r'href="(\?rows=\d)#map"', text) == ["?rows=1", "?rows=3"]
 
 
 def test_a_map_of_fifty_rows_is_whole_in_the_order_of_its_axes(document: Document, by_id: dict[str, Cell]) -> None:
