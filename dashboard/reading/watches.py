@@ -72,14 +72,13 @@ class WatchStatus:
 @dataclass(frozen=True)
 class Line:
     """A watch in the list. `what`: a sentence that says what the watch measures; `next`: when it measures next; `last`:
-    the state after its last rounds, None before the first round; `state`: `active` or `paused`."""
+    the state after its last rounds, None before the first round."""
 
     watch: "Watch"
     what: str
     next: str
     last: WatchStatus | None
     open_alerts: int
-    state: str
 
 
 def make_line(
@@ -93,7 +92,6 @@ def make_line(
         next=describe_next_start(watch, queries),
         last=find_status(rounds, alerts),
         open_alerts=len(alerts),
-        state="active" if watch.is_active else "paused",
     )
 
 
