@@ -12,7 +12,7 @@ from dashboard.reading.ledgers import UNFORESEEN, describe_start
 from dashboard.views import lists
 from dashboard.views.access import action, carry_out, page, signed_in_user, team_choice
 from dashboard.views.lists import make_page
-from dashboard.views.node import list_answerable
+from dashboard.views.node import Buttons, list_answerable
 from farm.accounts.selectors import can_manage, team_to_write
 from farm.base.refusals import Invalid, Missing
 from farm.fleet import selectors, services
@@ -155,7 +155,7 @@ def _list_nodes(request: HttpRequest) -> dict[str, object]:
 
 ANSWERS: dict[str, Callable[..., "Lending"]] = {"agree": services.agree, "decline": services.decline}
 # the answers that an admin may give in each state of a lending, with the label of the button
-BUTTONS = {
+BUTTONS: dict[str, Buttons] = {
     "asked": (("agree", "Agree"), ("decline", "Decline")),
     "agreed": (("decline", "Revoke"),),
     "declined": (("agree", "Agree"),),
@@ -163,14 +163,14 @@ BUTTONS = {
 SHOWN = 200
 
 
-def list_offered_nodes(request: HttpRequest) -> list[dict[str, object]]:
+def list_offered_nodes(request: HttpRequest) -> list[tuple["Lending", Buttons]]:
     """List the nodes that others offered to the reader's teams, answered or not, at most SHOWN. Each has buttons for
     the possible answers, but only for readers who manage the team."""
     user = signed_in_user(request)
     rows = list(selectors.lendings_to_own_teams(user)[:SHOWN])
     # check the rights only once for each team
     managed = {team for team in {row.team for row in rows} if can_manage(user, team=team)}
-    return [{"lending": row, "buttons": BUTTONS[row.state] if row.team in managed else ()} for row in rows]
+    return [(row, BUTTONS[row.state] if row.team in managed else ()) for row in rows]
 
 
 @action

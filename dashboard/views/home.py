@@ -48,9 +48,7 @@ def home(request: HttpRequest) -> HttpResponse:
     user = signed_in_user(request)
     known = open_runs(user)
     states = shown_states(run for run, *_ in known)
-    opened = [
-        {"run": run, "ended": ended, "planned": planned or 1, "state": states[run.pk]} for run, ended, planned in known
-    ]
+    opened = [(run, ended, planned or 1, states[run.pk]) for run, ended, planned in known]
     open_count, searches = open_run_counts(user)
     online, node_count = count_nodes_online(user)
     counts = count_alerts_by_list(user)

@@ -98,8 +98,10 @@ def _describe_frequency(count: int, blocks: int) -> str:
 EVENTS_SHOWN = 50
 TRIALS_SHOWN = 10
 TRIAL_ANSWERS: dict[str, Callable[..., "Trial"]] = {"allow": services.allow_trial, "decline": services.decline_trial}
-# the answers that the owner may give in each state of a trial, with the label of the button
-TRIAL_BUTTONS: dict[str, tuple[tuple[str, str], ...]] = {
+# answers that somebody may give now, each with the label of its button
+Buttons = tuple[tuple[str, str], ...]
+# the answers that the owner may give in each state of a trial
+TRIAL_BUTTONS: dict[str, Buttons] = {
     TrialState.ASKED: (("allow", "Allow"), ("decline", "Decline")),
     TrialState.PENDING: (("decline", "Decline"),),
 }
@@ -242,15 +244,12 @@ def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
     return redirect("dashboard:node", node_id=node_id)
 
 
-def list_answerable(rows: "Iterable[Trial]", user: "User") -> list[dict[str, object]]:
+def list_answerable(rows: "Iterable[Trial]", user: "User") -> list[tuple["Trial", Buttons]]:
     """List all these trials, each with buttons for the answers that its state allows. A trial has no buttons where the
     reader does not manage its node."""
     trials = list(rows)
     managed = {node for node in {trial.node for trial in trials} if selectors.can_manage_node(user, node)}
-    return [
-        {"trial": trial, "buttons": TRIAL_BUTTONS.get(trial.state, ()) if trial.node in managed else ()}
-        for trial in trials
-    ]
+    return [(trial, TRIAL_BUTTONS.get(trial.state, ()) if trial.node in managed else ()) for trial in trials]
 
 
 @action

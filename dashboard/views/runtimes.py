@@ -27,7 +27,7 @@ from farm.runs.selectors.compatibility import measurements_by_version
 
 if TYPE_CHECKING:
     from farm.alerts.models import Watch
-    from farm.alerts.selectors.histories import History
+    from farm.alerts.selectors.histories import History, RaisedAlert
     from farm.fleet.models import Node
     from farm.runs.selectors.compatibility import ReleaseUse
 
@@ -53,8 +53,8 @@ class Row:
     """A release. `opset`: the newest that it loads; `is_gone`: the index no longer offers it; `places`: one for each
     column of the board; `yanked`: that the index withdrew it, with the reason, else empty; `use`: how runs used it,
     None without runs; `measured`: the same in words, how often and where; `outcomes`: of rounds of watches, with their
-    number, without alerts; `alerts`: name, page and sign of at most NAMED alerts about the release; `references`:
-    watches that have it as reference."""
+    number, without alerts; `alerts`: at most NAMED alerts about the release, with their signs; `references`: watches that
+    have it as reference."""
 
     version: str
     opset: str
@@ -65,7 +65,7 @@ class Row:
     use: "ReleaseUse | None" = None
     measured: str = ""
     outcomes: Sequence[Sign] = ()
-    alerts: Sequence[tuple[str, str, Sign]] = ()
+    alerts: Sequence[tuple["RaisedAlert", Sign]] = ()
     references: Sequence["Watch"] = ()
 
 
@@ -141,14 +141,7 @@ def _make_row(version: str, history: "History", measured: "ReleaseUse | None", o
         use=measured,
         measured=words,
         outcomes=[Sign(sign.mark, f"{sign.word} ({count})", sign.tone) for sign, count in signs],
-        alerts=[
-            (
-                f"alert {alert.pk}",
-                reverse("dashboard:alert", args=[alert.pk]),
-                Sign(sign.mark, f"{alert.model}, {sign.word}", sign.tone),
-            )
-            for alert, sign in raised
-        ],
+        alerts=[(alert, Sign(sign.mark, f"{alert.model}, {sign.word}", sign.tone)) for alert, sign in raised],
         references=[watch for watch in history.watches if watch.reference == version],
     )
 
