@@ -92,7 +92,9 @@ def compare(request: HttpRequest) -> HttpResponse:
         "may_share": selectors.can_write_runs(signed_in_user(request), {known[choice.run_id].pk for choice in chosen}),
         "may_add": len(chosen) < MAX_CHOSEN,
         "kept": lists.read_parameters(request, KEPT),
-        **list_offered(request, runs, {choice.key for choice in chosen}),
+        "taken": {choice.key for choice in chosen},
+        "runs": runs,
+        **list_offered(request, runs),
     }
     if not chosen:
         whole = request.GET.get("by") == "runs" or bool(numbers)
@@ -241,35 +243,27 @@ def _choose_two_runs(runs: list["Run"], named: list[int]) -> dict[str, int | Non
 RUNS_SHOWN = 50
 
 
-def list_offered(request: HttpRequest, runs: list["Run"], taken: set[str]) -> dict[str, object]:
-    """Make the context of the list of cells to choose from. With searched words these are at most MAX_HITS matching
-    cells of any run; else a page of the cells of the run in `?run=`, or of the first of `runs`. `taken`: the keys of
-    chosen cells, which stay in the list and are marked."""
+def list_offered(request: HttpRequest, runs: list["Run"]) -> dict[str, object]:
+    """Make the context of the list of cells to choose from, each with its key, its name and where it is. With searched
+    words these are at most MAX_HITS matching cells of any run; else a page of the cells of the run in `?run=`, or of
+    the first of `runs`. Chosen cells stay in the list."""
     typed = read_search_words(request)
     if typed:
         matching = cells_matching(signed_in_user(request), typed)
-        cells = [
-            _make_choice(
-                f"{match.run_id}:{match.name}",
-                f"{match.model} v{match.version}: {titles.setting(match)}{f' on {match.node}' if match.node else ''}",
-                f"run {match.run_id}, {match.name}",
-                taken,
-            )
-            for match in matching[:MAX_HITS]
-        ]
-        return {"runs": runs, "run": None, "words": typed, "cells": cells, "has_more": len(matching) > MAX_HITS}
+        cells = []
+        for match in matching[:MAX_HITS]:
+            node = f" on {match.node}" if match.node else ""
+            name = f"{match.model} v{match.version}: {titles.setting(match)}{node}"
+            cells.append((f"{match.run_id}:{match.name}", name, f"run {match.run_id}, {match.name}"))
+        return {"words": typed, "cells": cells, "has_more": len(matching) > MAX_HITS}
     run = next((run for run in runs if str(run.pk) == request.GET.get("run", "")), runs[0] if runs else None)
     if run is None:
-        return {"runs": [], "run": None, "words": "", "cells": []}
+        return {}
     shown = make_page_in_order(request, selectors.measured_cells(run))
     measured = [selectors.parse_cell(row) for row in shown]
     along = axes.varying_axes(measured)
-    cells = [_make_choice(f"{run.pk}:{cell.id}", axes.name_of(cell, along), cell.id, taken) for cell in measured]
-    return {"runs": runs, "run": run, "words": "", "cells": cells, "page": shown}
-
-
-def _make_choice(key: str, name: str, where: str, taken: set[str]) -> dict[str, str | bool]:
-    return {"key": key, "name": name, "id": where, "is_taken": key in taken}
+    cells = [(f"{run.pk}:{cell.id}", axes.name_of(cell, along), cell.id) for cell in measured]
+    return {"run": run, "cells": cells, "page": shown}
 
 
 def _list_runs(request: HttpRequest) -> list["Run"]:

@@ -53,8 +53,8 @@ class Row:
     """A release. `opset`: the newest that it loads; `is_gone`: the index no longer offers it; `places`: one for each
     column of the board; `yanked`: that the index withdrew it, with the reason, else empty; `use`: how runs used it,
     None without runs; `measured`: the same in words, how often and where; `outcomes`: of rounds of watches, with their
-    number, without alerts; `alerts`: at most NAMED alerts about the release, with their signs; `references`: watches that
-    have it as reference."""
+    number, without alerts; `alerts`: at most NAMED alerts about the release, with their signs; `references`: watches
+    that have it as reference."""
 
     version: str
     opset: str

@@ -45,7 +45,7 @@ def test_rows_and_the_metric_of_the_chart_are_chosen_by_the_address(signed_in: C
 
 def test_cells_of_every_run_are_found_by_words(signed_in: Client, stranger: User, run: Run) -> None:
     def matching(client: Client, words: str) -> list[str]:
-        return [cell["id"] for cell in client.get("/compare/", {"q": words}).context["cells"]]
+        return [where for _, _, where in client.get("/compare/", {"q": words}).context["cells"]]
 
     assert len(matching(signed_in, f"encoder run {run.pk}")) == 8
     both = matching(signed_in, f"run {run.pk} 1.31.1 int8 batch 8")
@@ -62,7 +62,7 @@ def test_a_cell_found_by_words_is_called_what_its_numbers_are(signed_in: Client,
     run.version.inspection |= {"dtypes": {"float16": 90, "float32": 9}, "operators": {"Conv": 1}}
     run.version.save()
     found = signed_in.get("/compare/", {"q": f"run {run.pk}"}).context["cells"]
-    names = [cell["name"] for cell in found]
+    names = [name for _, name, _ in found]
     assert {"as uploaded: fp16" in name for name in names if "int8" not in name} == {True}
     assert not any("as uploaded" in name for name in names if "int8" in name)
 
