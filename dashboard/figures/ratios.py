@@ -84,8 +84,9 @@ def draw_ratios(named: Sequence[Named]) -> Figure:
         data=[_draw_points(verdict, drawn) for verdict in dict.fromkeys(row.change.word for row in drawn)],
         layout=theme.make_layout(
             height=theme.row_height(len(drawn), per_row=26),
+            # any longer it would be cut on a phone
             xaxis=theme.make_axis(
-                f"change of {quantity}{_shared_step(drawn)}, logarithmic", tickangle=0, **scales.make_ratio(reached)
+                f"change of {quantity}{_shared_step(drawn)}", tickangle=0, **scales.make_ratio(reached)
             ),
             yaxis=theme.make_named_rows([_make_label(row, drawn) for row in drawn]),
             shapes=[traces.make_band("x", 1 / (1 + margin), 1 + margin, percent=8), traces.make_rule("x", 1)],
@@ -93,8 +94,8 @@ def draw_ratios(named: Sequence[Named]) -> Figure:
         ),
         table=table,
         note=(
-            "Whiskers: 95 % interval. Slower or faster: the whisker is clear of 0 and the point beyond the grey band. "
-            "Equal: even the 97.5 % interval lies in it."
+            "Logarithmic axis. Whiskers: 95 % interval. Slower or faster: the whisker is clear of 0 and the point "
+            "beyond the grey band. Equal: even the 97.5 % interval lies in it."
         ),
     )
 
