@@ -46,7 +46,7 @@ def _find_tone(place: "release_card.Place") -> str:
     if place.sign.tone in ("slower", "faster"):
         return change_tone(abs(log(place.size or 1.0)), is_gain=place.sign.tone == "faster")
     if not place.points and not place.kind:
-        return "running" if place.sign.tone == "warn" else "none"
+        return "running" if place.sign.tone == "active" else "none"
     return place.sign.tone if place.sign.tone in ("bad", "warn") else ""
 
 
