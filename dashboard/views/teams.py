@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from dashboard.views.access import action, carry_out, form_page, read_fields, signed_in_user
 from farm.accounts import memberships, selectors, services
 from farm.accounts.states import WRITING_ROLES, Role
-from farm.base.refusals import Invalid, Missing
+from farm.base.refusals import Conflict, Invalid, Missing
 from farm.runs.selectors.minutes import minutes_today
 from farm.runs.selectors.retention import find_next_act, find_retention_rule, list_due_removals
 from farm.runs.services import set_retention
@@ -28,33 +28,43 @@ ROLES = {
 
 @form_page
 def teams(request: HttpRequest) -> HttpResponseBase:
-    """Show the reader's teams and invitations. A POST creates a team and redirects to it; a refusal is raised."""
-    user = signed_in_user(request)
+    """Show the reader's teams and invitations. A POST creates a team and redirects to it; a wrong name is shown beside
+    the form, other refusals are raised."""
+    user, error, status = signed_in_user(request), "", 200
     if request.method == "POST":
-        made = services.create_team(name=request.POST.get("name", ""), by=user)
-        messages.success(request, f"Team {made} was created. Invite its members.")
-        return redirect("dashboard:team", made.pk)
+        try:
+            made = services.create_team(name=request.POST.get("name", ""), by=user)
+        except (Invalid, Conflict) as refusal:
+            error, status = str(refusal), refusal.status
+        else:
+            messages.success(request, f"Team {made} was created. Invite its members.")
+            return redirect("dashboard:team", made.pk)
     context = {
+        "error": error,
         "teams": [(team, selectors.memberships_in(team)) for team in selectors.teams_visible_to(user)],
         "invitations": list(selectors.open_invitations_of(user)),
         "default": selectors.default_team(user),
         "may_make": user.is_superuser,
     }
-    return render(request, "dashboard/teams.html", context)
+    return render(request, "dashboard/teams.html", context, status=status)
 
 
 @form_page
 def team(request: HttpRequest, team_id: int) -> HttpResponse:
     """Show the members of a team. A POST invites a person. Somebody who has an account must accept the invitation; for
-    a new person an account is made, whose sign-in link is shown this once. A refusal is raised."""
+    a new person an account is made, whose sign-in link is shown this once. What is wrong with the name or the role is
+    shown beside the form; other refusals are raised."""
     found = selectors.team(signed_in_user(request), team_id)
     if request.method != "POST":
         return _render_team(request, found)
     name, role = request.POST.get("username", "").strip(), request.POST.get("role", "")
-    made = memberships.invite(team=found, name=name, role=role, by=signed_in_user(request))
+    try:
+        made = memberships.invite(team=found, name=name, role=role, by=signed_in_user(request))
+    except (Invalid, Conflict) as refusal:
+        return _render_team(request, found, status=refusal.status, error=str(refusal), typed=name, typed_role=role)
     if made.invitation is not None:
         messages.success(request, f"{made.user} is invited, and comes into the team by accepting within seven days.")
-    return _render_team(request, found, newcomer=made.user, link=made.link)
+    return _render_team(request, found, invited_person=made, link=made.link)
 
 
 @action
@@ -127,7 +137,7 @@ def save_turns(request: HttpRequest, team_id: int) -> HttpResponseBase:
     return redirect("dashboard:team", team_id)
 
 
-def _render_team(request: HttpRequest, found: "Team", **more: object) -> HttpResponse:
+def _render_team(request: HttpRequest, found: "Team", *, status: int = 200, **more: object) -> HttpResponse:
     user = signed_in_user(request)
     may_manage = selectors.can_manage(user, team=found)
     mine = selectors.membership(user, found)
@@ -138,11 +148,12 @@ def _render_team(request: HttpRequest, found: "Team", **more: object) -> HttpRes
         "invited": selectors.open_invitations_into(found) if may_manage else [],
         "must_be_named": mine is not None and mine.role in WRITING_ROLES and not mine.is_chosen,
         "roles": ROLES.items(),
+        "typed_role": Role.MEMBER,
         "groups": selectors.mapped_groups(found),
         "minutes_today": minutes_today(found),
         **more,
     }
-    return render(request, "dashboard/team.html", context)
+    return render(request, "dashboard/team.html", context, status=status)
 
 
 FIELDS = {

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from farm.accounts.models import Invitation, Membership, Team, User
@@ -33,8 +34,8 @@ class Invited(NamedTuple):
 
     user: User
     role: str
-    # a one-time sign-in link, for a person whose account is new or was opened again. None for any other, because the
-    # inviter could sign in as them; None also where links are switched off
+    # a one-time sign-in link, for a person who has never signed in or whose account was opened again. None for any
+    # other, because the inviter could sign in as them; None also where links are switched off
     link: str | None = None
     # the invitation that the person has to accept; None for a member of the team
     invitation: Invitation | None = None
@@ -43,13 +44,13 @@ class Invited(NamedTuple):
 def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> Invited:
     """Create an account in the team for a new person, or an invitation for a person who has an account.
 
-    The name of an account counts in any case. A new person is a member at once. An open invitation with the same role
-    is returned as it is; one with another role is replaced. For an administrator of the installation this also opens a
-    closed account again; a member of the team then keeps their old role. All but an unchanged invitation is in the
-    audit log, and nobody is mailed.
+    The name of an account counts in any case. A new person is a member at once. A person who has never signed in gets a
+    new link, which ends their earlier ones. An open invitation with the same role is returned as it is; one with
+    another role is replaced. For an administrator of the installation this also opens a closed account again. A member
+    of the team keeps their old role. All but an unchanged invitation is in the audit log, and nobody is mailed.
     Raises Missing for a team that `by` does not see, NotAllowed unless `by` manages it, Invalid for a wrong name or
-    role, Conflict for a closed account, a full team, a member, or a new name where accounts come from the identity
-    provider alone.
+    role, Conflict for a closed account, a full team, a member without a new link, or a new name where accounts come
+    from the identity provider alone.
     """
     _check_may_manage(team, by)
     _check_role(role)
@@ -59,14 +60,13 @@ def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> Invit
         team = Team.objects.select_for_update().get(pk=team.pk)
         if user is None:
             return _create_member(team, name, role, by)
-        if user.is_active:
-            _check_is_new(team, user)
-            return Invited(user, role, invitation=_ensure_invitation(team, user, role, by))
-        link = _reopen_account(user, by)
         membership = team.memberships.filter(user=user).first()
-        if membership is not None:
-            return Invited(user, membership.role, link)
-        return Invited(user, role, link, _ensure_invitation(team, user, role, by))
+        link = _renew_link(user, team, by) if user.is_active else _reopen_account(user, by)
+        if membership is None:
+            return Invited(user, role, link, _ensure_invitation(team, user, role, by))
+        if user.is_active and link is None:
+            raise _make_member_conflict(membership)
+        return Invited(user, membership.role, link)
 
 
 def accept_invitation(*, invitation: Invitation, by: User) -> Membership:
@@ -186,6 +186,25 @@ def _create_member(team: Team, name: str, role: str, by: User) -> Invited:
     return Invited(user, role, make_sign_in_link(user, life=INVITATION_LIFE))
 
 
+def _renew_link(user: User, team: Team, by: User) -> str | None:
+    """End the sign-in links of a person who has never signed in, and return a new one.
+
+    None for anybody else, for administrators, and for a person of a team, or invited to one, that `by` does not manage:
+    the link would give its rights to `by`.
+    """
+    teams = Team.objects.filter(Q(memberships__user=user) | Q(invitations__in=user.invitations.answerable()))
+    if not settings.LOCAL_SIGN_IN or teams.exclude(pk__in=Team.objects.managed_by(by)).exists():
+        return None
+    # locked as by whoever follows a link, so that it is certain that they have not signed in
+    unknown = {"last_login": None, "vouched_at": None, "is_staff": False, "is_superuser": False}
+    newcomer = User.objects.select_for_update(no_key=True).filter(pk=user.pk, **unknown).exclude(pk=by.pk).first()
+    if newcomer is None or newcomer.tokens.exists() or newcomer.linked_accounts.exists():
+        return None
+    newcomer.sign_in_links.all().delete()
+    record(verb="sign-in link made", subject=user.username, actor=by, team=team)
+    return make_sign_in_link(user, life=INVITATION_LIFE)
+
+
 def _reopen_account(user: User, by: User) -> str | None:
     """Open a closed account and return its sign-in link. Raises Conflict unless `by` administers the installation."""
     if not by.is_superuser:
@@ -251,17 +270,15 @@ def _check_role(role: str) -> None:
         raise Invalid(f"“{role}” is not a role; use one of {', '.join(list(Role))}.", code="unknown_role")
 
 
-def _check_is_new(team: Team, user: User) -> None:
-    """Raise Conflict for a member, with their role and how it is changed."""
-    membership = team.memberships.filter(user=user).first()
-    if membership is not None:
-        command = shlex.join(["onnxfarm", "farm", "users", "role", user.username, "ROLE", "--team", team.name])
-        text = f"{user.username} is already in team “{team.name}”, as {membership.role}."
-        raise Conflict(
-            f"{text} An invitation does not change a role.",
-            code="already_member",
-            hint=f"Change it on the team's page, or with: {command}",
-        )
+def _make_member_conflict(membership: Membership) -> Conflict:
+    """Make the refusal of an invitation of a member, with their role and how it is changed."""
+    name, team = membership.user.username, membership.team.name
+    command = shlex.join(["onnxfarm", "farm", "users", "role", name, "ROLE", "--team", team])
+    return Conflict(
+        f"{name} is already in team “{team}”, as {membership.role}. An invitation does not change a role.",
+        code="already_member",
+        hint=f"Change it on the team's page, or with: {command}",
+    )
 
 
 def _check_local_accounts(name: str) -> None:

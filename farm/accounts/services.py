@@ -224,7 +224,7 @@ def make_sign_in_link(user: User, *, life: timedelta = LINK_LIFE, is_emergency: 
 
 
 def redeem_sign_in_link(secret: str) -> User:
-    """Mark a sign-in link as used, and return its user. Each link works once.
+    """Mark a sign-in link as used and its user as signed in, and return the user. Each link works once.
 
     Raises NotAllowed for a used, expired or unknown link, for any of a closed account, or where links are switched off.
     """
@@ -235,13 +235,13 @@ def redeem_sign_in_link(secret: str) -> User:
         raise make_bad_link_refusal()
     if not is_link_allowed(link):
         raise make_links_off_refusal()
-    if not fresh.update(used_at=now):
-        raise make_bad_link_refusal()
-    record(
-        verb="signed in by emergency link" if link.is_emergency else "signed in by link",
-        subject=link.user.username,
-        actor=link.user,
-    )
+    with transaction.atomic():
+        # first, so that an invitation that makes another link meanwhile waits or is waited for
+        User.objects.filter(pk=link.user_id).update(last_login=now)
+        if not fresh.update(used_at=now):
+            raise make_bad_link_refusal()
+        verb = "signed in by emergency link" if link.is_emergency else "signed in by link"
+        record(verb=verb, subject=link.user.username, actor=link.user)
     return link.user
 
 

@@ -60,7 +60,7 @@ class InvitedOut(Answer):
     username: str = Field(description="the person's name on this farm")
     role: Role = Field(description="what they may do in the team")
     sign_in_link: str | None = Field(
-        description="signs a new person in once, within seven days; shown this once. null: they have an account already"
+        description="signs a person in once who never signed in, within seven days; shown this once. null: anybody else"
     )
     has_to_accept: bool = Field(
         default_factory=bool, description="whether they come into the team only by accepting: they have an account"

@@ -2,9 +2,10 @@
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from farm.accounts import memberships, selectors, services
-from farm.accounts.models import AuditEvent, Membership, Team, User
+from farm.accounts.models import AuditEvent, LinkedAccount, Membership, Team, User
 from farm.accounts.states import Role
 from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
 
@@ -13,6 +14,10 @@ from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
 def administrator(team: Team) -> User:
     """Somebody who administers the installation."""
     return services.create_owner(name="root", team_name=team.name)
+
+
+def secret_in(link: str | None) -> str:
+    return str(link).rstrip("/").rsplit("/", 1)[1]
 
 
 def test_a_new_person_comes_in_by_the_link_of_their_invitation(team: Team, owner: User, client: Client) -> None:
@@ -44,11 +49,71 @@ def test_inviting_a_member_again_leaves_their_role_alone(
     team: Team, owner: User, member: User, known: Role, asked: Role
 ) -> None:
     memberships.set_role(team=team, user=member, role=known, by=owner)
+    User.objects.filter(pk=member.pk).update(last_login=timezone.now())
     with pytest.raises(Conflict) as refused:
         memberships.invite(team=team, name=member.username.upper(), by=owner, role=asked)
     assert team.memberships.get(user=member).role == known
     assert f"{member.username} is already in team “{team.name}”, as {known.value}." in str(refused.value)
     assert f"onnxfarm farm users role {member.username} ROLE --team {team.name}" in refused.value.hint
+
+
+def test_whoever_lost_their_link_is_invited_again_and_the_old_one_ends(team: Team, owner: User, client: Client) -> None:
+    lost = memberships.invite(team=team, name="ada", by=owner, role=Role.VIEWER)
+    again = memberships.invite(team=team, name="Ada", by=owner, role=Role.ADMIN)
+    assert (again.user, again.role, again.invitation) == (lost.user, Role.VIEWER, None)
+    with pytest.raises(NotAllowed):
+        selectors.find_user_of_link(secret_in(lost.link))
+    assert services.redeem_sign_in_link(secret_in(again.link)) == again.user
+    assert AuditEvent.objects.get(verb="sign-in link made").actor == owner
+    # from now on they come by themselves
+    with pytest.raises(Conflict, match="as viewer"):
+        memberships.invite(team=team, name="ada", by=owner)
+
+
+def test_whoever_was_taken_out_before_they_came_gets_a_link_with_their_invitation(team: Team, owner: User) -> None:
+    ada = memberships.invite(team=team, name="ada", by=owner).user
+    memberships.remove_member(team=team, user=ada, by=owner)
+    again = memberships.invite(team=team, name="ada", by=owner)
+    assert (again.link is None, again.invitation is None) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "known", ["signed in", "vouched for", "token", "provider", "administrator", "member elsewhere"]
+)
+def test_nobody_gets_a_link_by_which_they_would_be_somebody_else(
+    team: Team, owner: User, stranger: User, known: str
+) -> None:
+    ada = memberships.invite(team=team, name="ada", by=owner).user
+    match known:
+        case "signed in":
+            User.objects.filter(pk=ada.pk).update(last_login=timezone.now())
+        case "vouched for":
+            User.objects.filter(pk=ada.pk).update(vouched_at=timezone.now())
+        case "token":
+            services.issue_token(ada)
+        case "provider":
+            LinkedAccount.objects.create(provider="openid-1", uid="1", user=ada)
+        case "administrator":
+            User.objects.filter(pk=ada.pk).update(is_superuser=True)
+        case _:
+            Membership.objects.create(team=stranger.memberships.get().team, user=ada)
+    with pytest.raises(Conflict, match="as member"):
+        memberships.invite(team=team, name="ada", by=owner)
+    # their own link still works
+    assert ada.sign_in_links.filter(used_at=None).count() == 1
+
+
+def test_an_admin_gets_no_link_of_a_newcomer_of_another_team_or_invited_to_one(
+    team: Team, owner: User, stranger: User
+) -> None:
+    elsewhere = stranger.memberships.get().team
+    ada = memberships.invite(team=team, name="ada", by=owner).user
+    assert memberships.invite(team=elsewhere, name="ada", by=stranger).link is None
+    # what “elsewhere” offers her is not the owner's either
+    with pytest.raises(Conflict, match="as member"):
+        memberships.invite(team=team, name="ada", by=owner)
+    memberships.withdraw_invitation(team=elsewhere, name=ada.username, by=stranger)
+    assert memberships.invite(team=team, name="ada", by=owner).link
 
 
 def test_an_admin_who_invites_themselves_stays_an_admin(team: Team, owner: User) -> None:
@@ -102,7 +167,7 @@ def test_a_closed_account_opens_nothing_until_an_administrator_invites_it_again(
     invited = memberships.invite(team=team, name=member.username, by=administrator, role=Role.ADMIN)
     assert (invited.user, invited.role, invited.invitation) == (member, Role.MEMBER, None)
     with pytest.raises(NotAllowed):
-        services.redeem_sign_in_link(early.rstrip("/").rsplit("/", 1)[1])
+        services.redeem_sign_in_link(secret_in(early))
     assert invited.link is not None
     # what was closed with the account stays so
     assert selectors.valid_token(secret) is None

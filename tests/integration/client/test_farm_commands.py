@@ -52,6 +52,8 @@ def test_a_member_is_told_what_they_may_not(onnxfarm: Command, team: Team) -> No
 
 def test_inviting_a_member_says_their_role_and_the_command_that_changes_it(as_administrator: Command) -> None:
     assert as_administrator("farm", "users", "invite", "ada", "--role", "admin").exit_code == 0
+    assert "/sign-in/" in as_administrator("farm", "users", "invite", "ada").stdout
+    User.objects.filter(username="ada").update(last_login=timezone.now())
     refused = as_administrator("farm", "users", "invite", "ada")
     assert (refused.exit_code, "ada is already in team “vision”, as admin." in refused.stderr) == (2, True)
     [command] = re.findall(r"with: onnxfarm (.*)", refused.stderr)
@@ -102,6 +104,7 @@ def test_an_invitation_prints_how_to_install_and_to_join_and_warns_of_a_local_ad
 def test_an_invitation_is_listed_accepted_and_withdrawn(
     as_administrator: Command, team: Team, stranger: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    User.objects.filter(pk=stranger.pk).update(last_login=timezone.now())
     sent = as_administrator("farm", "users", "invite", "stranger")
     assert (sent.exit_code, sent.stdout, "has seven days to accept" in sent.stderr) == (0, "", True)
     assert "invited" in as_administrator("farm", "users", "list").stdout

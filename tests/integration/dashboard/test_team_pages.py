@@ -1,7 +1,10 @@
 """The pages of teams: people, roles, invitations."""
 
+import re
+
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.services import create_owner
@@ -27,10 +30,20 @@ def test_a_role_is_changed_and_a_person_taken_out(signed_in: Client, team: Team,
     assert not Membership.objects.filter(user=member).exists()
 
 
+def test_inviting_again_whoever_never_came_shows_another_link(signed_in: Client, team: Team) -> None:
+    pages = [signed_in.post(f"/settings/teams/{team.pk}/", {"username": "ada", "role": "viewer"}) for _ in ("lost", "")]
+    links = [re.findall(r"/sign-in/([\w-]+)/", page.content.decode()) for page in pages]
+    assert ([page.status_code for page in pages], links[0] == links[1], all(links)) == ([200, 200], False, True)
+
+
 def test_inviting_a_member_again_is_refused_with_their_role(signed_in: Client, team: Team, member: User) -> None:
+    User.objects.filter(pk=member.pk).update(last_login=timezone.now())
     refused = signed_in.post(f"/settings/teams/{team.pk}/", {"username": member.username, "role": "admin"})
     page = refused.content.decode()
     assert (refused.status_code, "as member" in page, f"users role {member.username} ROLE" in page) == (409, True, True)
+    # on the team's page, with what was typed
+    assert all(part in page for part in ('id="members"', 'id="invite-error"', f'value="{member.username}" autofocus'))
+    assert '<option value="admin" selected>' in page.partition('id="invite"')[2]
     assert Membership.objects.get(user=member).role == Role.MEMBER
 
 
@@ -44,6 +57,7 @@ def test_the_last_admin_stays_and_is_told_why(signed_in: Client, team: Team, own
 def test_a_name_full_of_markup_is_text(signed_in: Client, team: Team, owner: User) -> None:
     page = signed_in.post(f"/settings/teams/{team.pk}/", {"username": "<b>x</b>", "role": "member"})
     assert page.status_code == 400
+    assert 'id="invite-error"' in page.content.decode()
     assert "&lt;b&gt;" in page.content.decode()
     assert "<b>x" not in page.content.decode()
 
@@ -53,7 +67,8 @@ def test_an_administrator_makes_a_team(client: Client, db: None) -> None:
     page = client.post("/settings/teams/", {"name": "audio"}, follow=True).content.decode()
     assert "Team audio" in page
     taken = client.post("/settings/teams/", {"name": "audio"})
-    assert (taken.status_code, "already a team" in taken.content.decode()) == (409, True)
+    page = taken.content.decode()
+    assert (taken.status_code, "already a team" in page, 'value="audio" autofocus' in page) == (409, True, True)
 
 
 def test_an_admin_says_whose_turn_it_is(signed_in: Client, team: Team, owner: User) -> None:
