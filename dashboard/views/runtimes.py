@@ -141,7 +141,11 @@ def _make_row(version: str, history: "History", measured: "ReleaseUse | None", o
         use=measured,
         measured=words,
         outcomes=[Sign(sign.mark, f"{sign.word} ({count})", sign.tone) for sign, count in signs],
-        alerts=[(alert, Sign(sign.mark, f"{alert.model}, {sign.word}", sign.tone)) for alert, sign in raised],
+        alerts=[
+            (alert, Sign(sign.mark, f"{alert.model}, {sign.word}{as_in}", sign.tone))
+            for alert, sign in raised
+            for as_in in [f", as in {alert.found_in}" if alert.found_in else ""]
+        ],
         references=[watch for watch in history.watches if watch.reference == version],
     )
 

@@ -3,14 +3,17 @@
 Watches are sorted by name, rounds and alerts from the newest to the oldest, and points from the oldest to the newest.
 """
 
+from collections.abc import Collection
 from datetime import datetime
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import BigIntegerField, Exists, Max, OuterRef, QuerySet, Subquery
+from django.db.models.fields.json import KeyTransform
+from django.db.models.functions import Cast
 
 from farm.accounts.models import Team
 from farm.accounts.selectors import Anyone
-from farm.alerts.models import Alert, Point, Watch, WatchRound
-from farm.alerts.states import RoundState
+from farm.alerts.models import Alert, AlertEvent, Point, Watch, WatchRound
+from farm.alerts.states import AlertEventKind, RoundState
 from farm.base.refusals import require_row
 from farm.runs.models import Block
 from farm.runs.states import BlockState
@@ -62,3 +65,17 @@ def alert(user: Anyone, alert_id: int) -> Alert:
     rows = alerts_visible_to(user).select_related("round__run", "round__version__model")
     rows = rows.prefetch_related("investigations__run", "events__actor")
     return require_row(rows.filter(pk=alert_id), f"There is no alert {alert_id} that you can access.")
+
+
+def list_later_findings(alerts: Collection[int]) -> list[tuple[int, str, int]]:
+    """List in which releases rounds found the change of an alert again.
+
+    Each item has the id of the alert, the release, and the id of the newest log entry about it. Entries of removed
+    rounds are left out.
+    """
+    kinds = (AlertEventKind.SEEN_AGAIN, AlertEventKind.REOPENED)
+    watch_round = Cast(KeyTransform("round", "facts"), BigIntegerField())
+    rows = AlertEvent.objects.filter(alert__in=alerts, kind__in=kinds).annotate(watch_round=watch_round)
+    release = WatchRound.objects.filter(pk=OuterRef("watch_round")).values("new")
+    rows = rows.annotate(release=Subquery(release)).exclude(release=None).order_by()
+    return list(rows.values("alert", "release").annotate(newest=Max("pk")).values_list("alert", "release", "newest"))

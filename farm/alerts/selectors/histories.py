@@ -10,6 +10,7 @@ from django.db.models import Count
 
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, Release, Watch, WatchRound
+from farm.alerts.selectors.alerts import list_later_findings
 from farm.alerts.states import RoundState
 
 # how many alerts and watches a history has at most
@@ -25,11 +26,15 @@ class IndexEntry(NamedTuple):
 
 
 class RaisedAlert(NamedTuple):
-    """An alert in a history: its id, the name of its model, and its state."""
+    """An alert in a history: its id, the name of its model, and its state.
+
+    `found_in` is the release of the alert where a round found the change again in another one; otherwise empty.
+    """
 
     pk: int
     model: str
     state: str
+    found_in: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class History:
     index_entries: Mapping[str, IndexEntry]
     # how many rounds had each outcome
     outcomes: Mapping[str, Mapping[str, int]]
-    # alerts whose change was measured with the version or began with it, the newest first
+    # alerts whose change was measured with the version, also again, or began with it; the newest first
     alerts: Mapping[str, Sequence[RaisedAlert]]
     # the active ones, the oldest first
     watches: Sequence[Watch]
@@ -57,10 +62,16 @@ def read_history(user: Anyone, distribution: str) -> History:
     )
     watches = Watch.objects.visible_to(user).filter(distribution=distribution, is_active=True)
     alerts: dict[str, list[RaisedAlert]] = defaultdict(list)
-    raised = Alert.objects.visible_to(user).filter(distribution=distribution).order_by("-pk")
-    for pk, model, state, bad, first in raised.values_list("pk", "model__name", "state", "bad", "first_bad")[:ALERTS]:
+    rows = Alert.objects.visible_to(user).filter(distribution=distribution).order_by("-pk")
+    raised = list(rows.values_list("pk", "model__name", "state", "bad", "first_bad")[:ALERTS])
+    later_releases: dict[int, set[str]] = defaultdict(set)
+    for alert, release, _ in list_later_findings([pk for pk, *_ in raised]):
+        later_releases[alert].add(release)
+    for pk, model, state, bad, first in raised:
         for version in {first or bad, bad}:
             alerts[version].append(RaisedAlert(pk, model, state))
+        for version in later_releases[pk] - {first or bad, bad}:
+            alerts[version].append(RaisedAlert(pk, model, state, found_in=first or bad))
     outcomes: dict[str, dict[str, int]] = defaultdict(dict)
     judged = rounds.filter(state=RoundState.JUDGED).order_by()
     for version, outcome, count in judged.values_list("new", "outcome").annotate(count=Count("pk")):

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import IO
 
 from farm.alerts.models import Alert, Investigation
-from farm.alerts.states import InvestigationKind, InvestigationState
+from farm.alerts.selectors.alerts import list_later_findings
+from farm.alerts.states import OPEN_ALERTS, InvestigationKind, InvestigationState
 from farm.base.refusals import Conflict, Missing
 from farm.registry.models import Artifact
 from farm.registry.selectors import find_stored_file
 from farm.rules.changes import report
 from farm.rules.changes.report import Case
 from farm.rules.findings.kinds import kind_of
+from farm.rules.runtimes.order import release_order
 from farm.runs import selectors as runs
 from farm.runs.models import Arm, Run, match_arms
 from farm.runs.models import Cell as CellRow
@@ -51,6 +53,7 @@ def make_case(alert: Alert) -> Case:
         spec=row.spec,
         model=_find_artifact(row).main,
         sentence=symptom.text,
+        still=_describe_newest_finding(alert),
         kind=symptom.kind,
         since=bisection.sentence if bisection is not None else "",
         work_around=work_around.sentence if work_around is not None else "",
@@ -112,3 +115,14 @@ def _find_artifact(row: CellRow) -> Artifact:
 def _find_answered(alert: Alert, kind: InvestigationKind) -> Investigation | None:
     rows = alert.investigations.filter(kind=kind, state=InvestigationState.ANSWERED)
     return rows.order_by("-pk").first()
+
+
+def _describe_newest_finding(alert: Alert) -> str:
+    """Describe how the newest release in which an open alert's change was found again has it; empty without one."""
+    if alert.state not in OPEN_ALERTS:
+        return ""
+    found = {release: event for _, release, event in list_later_findings([alert.pk])}
+    release = max(found, key=release_order, default=alert.bad)
+    if release_order(release) <= release_order(alert.bad):
+        return ""
+    return f"Still so in {release}. {alert.events.get(pk=found[release]).text}"

@@ -341,14 +341,10 @@ def resolve_alerts(watch_round: WatchRound, document: Document) -> list[Alert]:
     snoozed until this release or an earlier one wake, resolved or not. Call this in the transaction that judges the
     round.
     """
-    identity = {
-        "watch": watch_round.watch,
-        "model": watch_round.version.model,
-        "distribution": watch_round.distribution,
-    }
-    rows = Alert.objects.filter(**identity, state__in=OPEN_ALERTS).exclude(node="")
+    of_model = {"watch": watch_round.watch, "model": watch_round.version.model}
+    rows = Alert.objects.filter(**of_model, distribution=watch_round.distribution, state__in=OPEN_ALERTS)
     resolved = []
-    for alert in rows.select_related("watch", "team", "model", "version"):
+    for alert in rows.exclude(node="").select_related("watch", "team", "model", "version"):
         is_later_release = release_order(watch_round.new) > release_order(alert.bad)
         is_later_version = watch_round.new == alert.bad and watch_round.version.number > alert.version.number
         if is_later_release or is_later_version:
@@ -359,16 +355,20 @@ def resolve_alerts(watch_round: WatchRound, document: Document) -> list[Alert]:
 
 
 def _resolve_if_gone(watch_round: WatchRound, alert: Alert, document: Document) -> bool:
-    """Mark the symptoms that are gone on their nodes, and resolve the alert where none is left."""
+    """Mark symptoms that are gone on their nodes, and resolve the alert if none is left; log what is found again."""
     old, new = watch_round.watch.runtime(alert.good), watch_round.watch.runtime(watch_round.new)
-    for node, symptoms in groupby(alert.symptoms.filter(resolved_in="").order_by("node"), lambda row: row.node):
+    found_again: list[Finding] = []
+    for node, rows in groupby(alert.symptoms.filter(resolved_in="").order_by("node"), lambda row: row.node):
+        symptoms = {(symptom.kind, symptom.series): symptom.pk for symptom in rows}
         on_node = document.model_copy(update={"cells": [cell for cell in document.cells if cell.node in (node, None)]})
         judgement = watch_rounds.judge(on_node, watch_round.watch.rule, old=old, new=new)
-        gone = [symptom.pk for symptom in symptoms if (symptom.kind, symptom.series) in judgement.cleared]
+        gone = [symptom for key, symptom in symptoms.items() if key in judgement.cleared]
+        found_again += [finding for finding in judgement.findings if (finding.kind, finding.series) in symptoms]
         Symptom.objects.filter(pk__in=gone).update(resolved_in=watch_round.new)
-    if alert.symptoms.filter(resolved_in="").exists() or not alert.symptoms.exists():
-        return False
-    if not alert.change(AlertState.RESOLVED, resolved_in=watch_round.new):
+    if found_again and not alert.events.filter(facts__round=watch_round.pk).exists():
+        alert.log(AlertEventKind.SEEN_AGAIN, watch_rounds.find_worst(found_again).text, round=watch_round.pk)
+    is_left = alert.symptoms.filter(resolved_in="").exists() or not alert.symptoms.exists()
+    if is_left or not alert.change(AlertState.RESOLVED, resolved_in=watch_round.new):
         return False
     where = f" on {listed(alert.nodes)}" if alert.nodes else ""
     text = f"{alert.model.name}{where} is back to normal with {new}, compared with {old}: {alert.sentence}"

@@ -71,6 +71,8 @@ class Case:
     model: str
     # what changed, in a sentence
     sentence: str
+    # in which newer release the change was measured again, in sentences; or empty
+    still: str = ""
     # what searches found, in sentences: the release since which the change exists, and a work-around; or empty
     since: str = ""
     work_around: str = ""
@@ -135,6 +137,7 @@ def render_issue(case: Case) -> str:
         f"# {_make_title(case)}",
         "### Describe the issue",
         escape_text(case.sentence),
+        *([escape_text(case.still)] if case.still else []),
         *_render_sides(case),
         *_render_operators(case),
         *([f"**Since when.** {escape_text(case.since)}"] if case.since else []),

@@ -235,7 +235,7 @@ def test_a_later_release_that_is_well_again_resolves_the_alert(watch: Watch, nod
     alert = Alert.objects.get()
     assert (alert.bad, alert.state, alert.resolved_in) == ("1.30.0", AlertState.RESOLVED, "1.31.1")
     assert [one.outcome for one in WatchRound.objects.order_by("pk")] == ["alert", "quiet", "news"]
-    assert list(alert.events.values_list("kind", flat=True)) == ["opened", "explained", "resolved"]
+    assert list(alert.events.values_list("kind", flat=True)) == ["opened", "explained", "seen_again", "resolved"]
 
 
 @pytest.mark.slow

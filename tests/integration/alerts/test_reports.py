@@ -10,7 +10,9 @@ from django.test import Client
 
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Symptom, Watch
+from farm.alerts.selectors.histories import read_history
 from farm.alerts.selectors.origins import list_graph_changes
+from farm.alerts.services import triage
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.registry import storage
@@ -167,3 +169,23 @@ def test_viewers_start_no_sweep_and_read_one(
     assert api_of(stranger).get(address).status_code == 404
     answer = client.get(address, {"reference": "1.15.0"})
     assert (answer.status_code, answer.json().get("lines")) in ((200, []), (400, None))
+
+
+@pytest.mark.slow
+def test_a_later_release_that_is_still_slower_is_said_upstream_and_beside_its_release(
+    client: Client, watch: Watch, node: Node
+) -> None:
+    """The newest release, equal to the one before it, looked clean on the page of runtimes and in the issue's text."""
+    lab = Lab(node, p50_ms=slower_from("1.30.0"))
+    for newest in ("1.30.0", "1.31.0"):
+        offer(*dict.fromkeys(("1.29.0", "1.30.0", newest)))
+        lab.live()
+    alert = Alert.objects.get()
+    assert alert.events.filter(kind="seen_again").count() == 1
+    issue = client.get(f"/api/v1/alerts/{alert.pk}/issue.md").text
+    assert "\n\nStill so in 1.31.0. ONNX Runtime 1.31.0 runs encoder " in issue
+    history = read_history(watch.created_by, "onnxruntime")
+    (seen,) = history.alerts["1.31.0"]
+    assert (seen.pk, seen.found_in, history.alerts["1.30.0"][0].found_in) == (alert.pk, "1.30.0", "")
+    triage.mark_invalid(alert=alert, by=watch.created_by, reason="noise")
+    assert "Still so" not in client.get(f"/api/v1/alerts/{alert.pk}/issue.md").text

@@ -10,6 +10,7 @@ from django.utils import timezone
 from farm.accounts.models import Team, User
 from farm.accounts.services import create_owner
 from farm.alerts.models import Release
+from farm.alerts.states import AlertEventKind
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth
 from farm.registry.models import Version
@@ -199,12 +200,15 @@ def test_a_release_says_since_when_it_is_known_what_was_measured_with_it_and_wha
     watch = make_watch(version, owner)
     alert = watching.bare_alert(watch, version, bad="1.31.1", first_bad="1.29.0")
     watching.bare_round(watch, version, outcome="quiet", new="1.31.1")
+    again = watching.bare_round(watch, version, outcome="alert", new="1.32.0")
+    alert.log(AlertEventKind.SEEN_AGAIN, "Still slower.", round=again.pk)
     words = assert_is_page(signed_in.get("/fleet/runtimes/"))
     [newest] = re.findall(r"1\.31\.1 20\d\d.*?(?=1\.29\.0|1\.30\.0)", words)
     assert "1 run of 1 model on bench-1" in newest
     assert f"alert {alert.pk} ● encoder, open" in newest
     # with the release that was measured, and with the one that brought it
-    assert words.count(f"alert {alert.pk} ● encoder, open") == 2
+    assert words.count(f"alert {alert.pk} ● encoder, open") == 3
+    assert f"alert {alert.pk} ● encoder, open, as in 1.29.0" in words
     assert "= no change (1)" in newest
     assert f"1.29.0 reference of {watch.name}" in words
     assert f"Watched by {watch.name} against 1.29.0" in words
