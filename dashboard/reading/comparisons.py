@@ -102,17 +102,12 @@ def list_axes(comparisons: Sequence[Comparison]) -> list[str]:
     )
 
 
-def select_axis(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
-    """Select the comparisons along an axis. Where there are none along it, those along the first of list_axes are
-    selected."""
-    known = list_axes(comparisons)
-    chosen = axis if axis in known else known[0] if known else ""
+def select_axis(comparisons: Sequence[Comparison], axis: str, cells: Mapping[str, Cell]) -> list[Comparison]:
+    """Select the comparisons along an axis, where that is empty along the axis of the comparison that the run's
+    headline names. Where there are none along it, those along the first of list_axes are selected."""
+    known, wanted = list_axes(comparisons), axis or rank_results(comparisons, cells).axis
+    chosen = wanted if wanted in known else known[0] if known else ""
     return [comparison for comparison in comparisons if comparison.axis == chosen]
-
-
-def choose_axis(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> str:
-    """Return the axis of the comparison that the run's headline names; empty where there is none."""
-    return rank_results(comparisons, cells).axis
 
 
 def drop_twins(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:

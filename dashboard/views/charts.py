@@ -122,8 +122,7 @@ def _add_operators(row: "Run", cell: Cell) -> Cell:
 def _draw_ratios(document: Document, address: Address, *, along: str) -> Figure:
     """Draw the comparisons of the axis `along`, or where it is empty of the headline's axis."""
     by_id = {cell.id: cell for cell in document.cells}
-    axis = along or comparisons.choose_axis(document.comparisons, by_id)
-    drawn = comparisons.drop_twins(comparisons.select_axis(document.comparisons, axis), by_id)
+    drawn = comparisons.drop_twins(comparisons.select_axis(document.comparisons, along, by_id), by_id)
     return ratios.draw_ratios(comparisons.name_comparisons(drawn, by_id, address))
 
 
@@ -131,7 +130,7 @@ def _draw_operators(request: HttpRequest, row: "Run", document: Document) -> Cha
     """Draw the operators of the comparison that the address names, else of the headline's comparison."""
     by_id = {cell.id: cell for cell in document.cells}
     opening = headlines.rank_results(document.comparisons, by_id)
-    known = comparisons.drop_twins(comparisons.select_axis(document.comparisons, opening.axis), by_id)
+    known = comparisons.drop_twins(comparisons.select_axis(document.comparisons, opening.axis, by_id), by_id)
     keys = {_make_key(comparison): comparison for comparison in known}
     usual = opening.leading.comparison if opening.leading is not None else next(iter(known), None)
     wanted = keys.get(request.GET.get("pair", "")) or usual

@@ -244,8 +244,7 @@ def make_tables(
 
 def _make_compared(request: HttpRequest, document: Document, address: Address) -> dict[str, object]:
     by_id = {cell.id: cell for cell in document.cells}
-    wanted = request.GET.get("along", "") or comparisons.choose_axis(document.comparisons, by_id)
-    along = comparisons.select_axis(document.comparisons, wanted)
+    along = comparisons.select_axis(document.comparisons, request.GET.get("along", ""), by_id)
     table, note = move_shared_note(comparisons.make_table(along, by_id, address))
     return {
         "comparisons": table,

@@ -98,7 +98,7 @@ def _gated(document: Document) -> Iterator[tuple[str, str]]:
 def _drawn(document: Document) -> Iterator[tuple[str, str]]:
     """The run's page as its figures say it: title, summary, and the table below each."""
     cells = {cell.id: cell for cell in document.cells}
-    along = comparisons.select_axis(document.comparisons, "runtime")
+    along = comparisons.select_axis(document.comparisons, "runtime", cells)
     figures = [
         latency.draw_latency(document.cells, document.comparisons, _address),
         throughput.draw_throughput(document.cells, _address, document.comparisons),

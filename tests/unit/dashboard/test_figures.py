@@ -25,7 +25,7 @@ SHA256_OF_PLOTLY_BASIC = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72
 
 def all_figures(document: Document) -> list[Figure]:
     by_id = {cell.id: cell for cell in document.cells}
-    runtime = comparisons.select_axis(document.comparisons, "runtime")
+    runtime = comparisons.select_axis(document.comparisons, "runtime", by_id)
     return [
         latency.draw_latency(document.cells, document.comparisons, address),
         throughput.draw_throughput(document.cells, address),
@@ -107,7 +107,7 @@ def test_latencies_of_one_size_stand_on_a_linear_axis_that_shows_their_differenc
 def test_ratios_lie_on_a_logarithmic_axis_around_one_with_the_margin_as_a_band(document: Document) -> None:
     by_id = {cell.id: cell for cell in document.cells}
     figure = ratios.draw_ratios(
-        comparisons.name_comparisons(comparisons.select_axis(document.comparisons, ""), by_id, address)
+        comparisons.name_comparisons(comparisons.select_axis(document.comparisons, "", by_id), by_id, address)
     )
     low, high = figure.layout["xaxis"]["range"]
     assert figure.layout["xaxis"]["type"] == "log"

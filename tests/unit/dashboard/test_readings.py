@@ -148,14 +148,16 @@ def test_a_node_that_measures_is_named_before_its_first_cell_has_ended(document:
     assert node(facts.list_run_facts(document), "arm-1", "bench-1") == "arm-1, bench-1"
 
 
-def test_comparisons_are_grouped_by_axis_with_runtimes_first_and_twins_last(document: Document) -> None:
+def test_comparisons_are_grouped_by_axis_with_runtimes_first_and_twins_last(
+    document: Document, by_id: dict[str, Cell]
+) -> None:
     assert comparisons.list_axes(document.comparisons) == ["runtime", "batch", "twin"]
-    assert {one.axis for one in comparisons.select_axis(document.comparisons, "colour")} == {"runtime"}
-    assert comparisons.select_axis([], "runtime") == []
+    assert {one.axis for one in comparisons.select_axis(document.comparisons, "colour", by_id)} == {"runtime"}
+    assert comparisons.select_axis([], "runtime", {}) == []
 
 
 def test_a_twin_is_named_as_one_and_left_out_of_charts(document: Document, by_id: dict[str, Cell]) -> None:
-    twin = comparisons.select_axis(document.comparisons, "twin")
+    twin = comparisons.select_axis(document.comparisons, "twin", by_id)
     assert comparisons.make_table(twin, by_id, address).rows[0][1].text == "A/A: the same cell twice"
     assert comparisons.drop_twins(twin, by_id) == twin
     assert len(comparisons.drop_twins(document.comparisons, by_id)) == 5

@@ -235,7 +235,8 @@ def test_no_run_is_called_slower_on_its_page_and_faster_beside_it():
     shown = make_heat_map(cells, pairs, lambda name: f"/{name}/")
     assert "faster" not in sentence
     assert (axis, verdict) == ("runtime", "slower")
-    assert shown.column_axis.name == comparisons.choose_axis(pairs, by_id) == axis
+    assert shown.column_axis.name == axis
+    assert comparisons.select_axis(pairs, "", by_id) == [SLOWER_RELEASE]
     of_precision = make_heat_map(cells[::2], [GAIN], lambda name: f"/{name}/")
     assert of_precision.column_axis.name == "precision"
     printed = terminal(document(*pairs, cells=cells))
