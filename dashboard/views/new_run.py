@@ -162,12 +162,12 @@ def write_summary(plan: Plan) -> str:
 def list_warnings(plan: Plan) -> list[str]:
     """Return a list with at most one sentence, which says that the plan assumes the noise of nodes without A/A pairs;
     empty where all noise was measured."""
-    if not any(block.is_noise_assumed for block in plan.blocks):
+    assumed = [block.noise for block in plan.blocks if block.is_noise_assumed]
+    if not assumed:
         return []
-    assumed = max(block.noise for block in plan.blocks)
     return [
-        f"The smallest changes assume that identical launches differ by {numbers.share(assumed)}: the nodes have not "
-        "measured an A/A pair yet."
+        f"The smallest changes assume that identical launches differ by {numbers.share(max(assumed))}: the nodes have "
+        "not measured an A/A pair yet."
     ]
 
 

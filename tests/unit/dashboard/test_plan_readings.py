@@ -43,6 +43,9 @@ def test_a_plan_says_cells_blocks_time_and_what_will_not_run() -> None:
 
 def test_a_plan_says_which_noise_it_had_to_assume() -> None:
     assert list_warnings(a_plan())[0].startswith("The smallest changes assume that identical launches differ by 1.5 %")
+    [block] = a_plan().blocks
+    loud = block.model_copy(update={"noise": 0.05, "is_noise_assumed": False})
+    assert list_warnings(Plan(budget="quick", blocks=[block, loud])) == list_warnings(a_plan())
     known = NodeOffer(id="1", noise=0.007)
     assert list_warnings(planner.plan(matrices.default_matrix(), FACTS, [known], seed=0)) == []
 
