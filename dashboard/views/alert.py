@@ -38,6 +38,16 @@ from farm.rules.wording.vocabulary import sign_of
 if TYPE_CHECKING:
     from farm.alerts.models import Alert, Investigation, Symptom
 
+
+def _change_entry(ratio: float | None, low: float | None, high: float | None) -> Entry:
+    return Entry(numbers.change(ratio, low, high), ratio)
+
+
+def _step_interval_entry(step: Step) -> Entry:
+    interval = numbers.change_interval(step.get("low"), step.get("high"), ratio=step.get("ratio"))
+    return Entry(interval, step.get("low"))
+
+
 STEP_COLUMNS: tuple[Column[Step], ...] = (
     Column("Release", lambda step: Entry(step["version"], is_name=True)),
     Column("Outcome", lambda step: verdict_entry(step["outcome"])),
@@ -46,12 +56,7 @@ STEP_COLUMNS: tuple[Column[Step], ...] = (
         lambda step: _change_entry(step.get("ratio"), step.get("low"), step.get("high")),
         "of p50 latency against the good release, in the same block",
     ),
-    Number(
-        "95 % interval",
-        lambda step: Entry(
-            numbers.change_interval(step.get("low"), step.get("high"), ratio=step.get("ratio")), step.get("low")
-        ),
-    ),
+    Number("95 % interval", _step_interval_entry),
     Number("minutes", lambda step: as_number(step.get("minutes"))),
     Column("Run", lambda step: runs.link_run(step.get("run"))),
     Prose("Why", lambda step: Entry(step.get("text") or "")),
@@ -65,6 +70,11 @@ class TriedSwitch(NamedTuple):
     run: int | None
 
 
+def _trial_change_entry(tried: TriedSwitch) -> Entry:
+    compared = tried.trial.comparison
+    return _change_entry(compared.ratio, compared.ci_low, compared.ci_high)
+
+
 TRIAL_COLUMNS: tuple[Column[TriedSwitch], ...] = (
     Column("Switch", lambda tried: Entry(_describe_switch(tried.trial.candidate), is_name=True)),
     Column(
@@ -72,12 +82,7 @@ TRIAL_COLUMNS: tuple[Column[TriedSwitch], ...] = (
         lambda tried: verdict_entry(tried.trial.comparison.verdict),
         "with the option against without it, on the bad release",
     ),
-    Number(
-        "change",
-        lambda tried: _change_entry(
-            tried.trial.comparison.ratio, tried.trial.comparison.ci_low, tried.trial.comparison.ci_high
-        ),
-    ),
+    Number("change", _trial_change_entry),
     Number(
         "removes",
         lambda tried: as_number(tried.trial.undone, numbers.share),
@@ -284,10 +289,6 @@ def find_first_bad(alert: "Alert", search: SearchPanel | None, *, may_ask: bool)
     if is_downgrade(alert.good, alert.bad):
         return FirstBad(why=f"not applicable: {alert.bad} is older than {alert.good}")
     return FirstBad(why="not known yet.", then="Bisect") if may_ask else FirstBad(why="not known: no bisection was run")
-
-
-def _change_entry(ratio: float | None, low: float | None, high: float | None) -> Entry:
-    return Entry(numbers.change(ratio, low, high), ratio)
 
 
 def _describe_switch(candidate: Candidate) -> str:

@@ -155,6 +155,13 @@ def _list_columns(asked: Asked, address: CellAddress, shown: Sequence[Target]) -
     bests = [target.best for target in shown if target.best is not None]
     kinds = [best.is_processor for best in bests]
     time, are_mixed = clock_title(kinds), len(set(kinds)) > 1
+
+    def time_entry(best: MeasuredSetting) -> Entry:
+        return latency_entry(best.cell, is_marked=are_mixed and best.is_processor, has_interval=True)
+
+    def rate_entry(best: MeasuredSetting) -> Entry:
+        return items_entry(best.cell, is_marked=are_mixed and best.has_items_by_processor)
+
     version = [Number[Target]("version", lambda target: Entry(str(target.version), target.version))]
     within = [Column[Target](f"Within {hardware_words.format_limits(asked.limits)}", _limits_entry)]
     return [
@@ -163,18 +170,8 @@ def _list_columns(asked: Asked, address: CellAddress, shown: Sequence[Target]) -
         Column("Hardware", lambda target: Entry(target.machine or "not known")),
         *(within if asked.limits.has_any else []),
         Prose("Best setting", lambda target: _setting_entry(target, address)),
-        Number(
-            f"{time}, ms",
-            _of_best(
-                lambda best: latency_entry(best.cell, is_marked=are_mixed and best.is_processor, has_interval=True)
-            ),
-            note="with half of its 95 % interval over launches",
-        ),
-        Number(
-            hardware_words.items_heading(bests),
-            _of_best(lambda best: items_entry(best.cell, is_marked=are_mixed and best.has_items_by_processor)),
-            note="in its batch",
-        ),
+        Number(f"{time}, ms", _of_best(time_entry), note="with half of its 95 % interval over launches"),
+        Number(hardware_words.items_heading(bests), _of_best(rate_entry), note="in its batch"),
         Number("accuracy", _of_best(lambda best: accuracies.accuracy_entry(best.cell)), note="on labelled data"),
         Number("loss", _of_best(loss_entry), note="against the upload on the same samples; else by parity"),
         Column("Outputs", _of_best(lambda best: verdict_entry(judge_outputs(best.cell)))),
