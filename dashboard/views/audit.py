@@ -48,15 +48,15 @@ COLUMNS: tuple[Column["AuditEvent"], ...] = (
 
 @page
 def audit(request: HttpRequest) -> HttpResponse:
-    """Show a page of the audit log, the newest events first. A search keeps the events whose verb, subject or actor
-    contains the text. `as` asks for a file instead, of all pages but at most lists.MAX_ROWS rows."""
+    """Show a page of the audit log, the newest events first. A search keeps the events whose verb, subject, actor or
+    team contains the text. `as` asks for a file instead, of all pages but at most lists.MAX_ROWS rows."""
     rows, wanted = audit_events_visible_to(signed_in_user(request)), lists.read_search_words(request)
     if wanted:
-        has_words = Q(verb__icontains=wanted) | Q(subject__icontains=wanted) | Q(actor__username__icontains=wanted)
-        rows = rows.filter(has_words)
+        fields = ("verb", "subject", "actor__username", "team__name")
+        rows = rows.filter(Q(**{f"{field}__icontains": wanted for field in fields}, _connector=Q.OR))
     if lists.wants_file(request):
         return lists.render_file(request, "audit", rows[: lists.MAX_ROWS], file_rows.event_row)
     events = lists.make_page(request, rows)
     table = Table.of("events", "Audit log", COLUMNS, events)
-    listing = lists.Listing(table, events, words=wanted, searches="What, of, who")
+    listing = lists.Listing(table, events, words=wanted, searches="What, of, who, team")
     return render(request, "dashboard/audit.html", {"list": listing})

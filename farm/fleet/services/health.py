@@ -1,7 +1,7 @@
 """Changes a node's health and settings, for its owner and for the farm itself.
 
-Changes of health and of settings are written to the node's log; those of health are in the audit log too, with the
-person who made them, if one did.
+Changes of health and of settings are written to the node's log and to the audit log, with the person who made them, if
+one did.
 """
 
 from django.db import transaction
@@ -162,8 +162,8 @@ def change_settings(
 ) -> Node:
     """Change the owner's tags and limits of a node, where `settings` are fields of NodeSettings.
 
-    The node's log says what changed, also where nothing did. Fields that are not given stay, and `tags`, sorted, take
-    the place of all that the owner gave.
+    The node's log says what changed, also where nothing did, which the audit log leaves out. Fields that are not given
+    stay, and `tags`, sorted, take the place of all that the owner gave.
 
     `trials` says whether the node tries providers that others ask for: ask, allow or never. None leaves tags and
     trials as they are. Raises NotAllowed for anybody who does not manage the node, Conflict for a retired node, and
@@ -200,11 +200,15 @@ def change_settings(
         node.owner_tags = _normalise_tags(tags)
     with transaction.atomic():
         node.save(update_fields=["settings_json", "owner_tags", "trials_allowed"])
-        changed = [name.removeprefix("is_").replace("_", " ") for name, is_now in checked if before[name] != is_now]
+        names = {"is_paused": "paused" if checked.is_paused else "no longer paused"}
+        changed = [names.get(name, name.replace("_", " ")) for name, is_now in checked if before[name] != is_now]
         changed += ["tags"] if node.owner_tags != tags_before else []
         changed += ["trials"] if node.trials_allowed != trials_before else []
         text = f"Settings of {node.name} were changed{': ' if changed else ''}{', '.join(changed)}."
         node.log(NodeEventKind.SETTINGS_CHANGED, text, actor=by, **settings)
+        if changed:
+            facts = {"changed": changed}
+            record(verb="node settings changed", subject=node.name, actor=by, team=node.team, facts=facts)
     return node
 
 

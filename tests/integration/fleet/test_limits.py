@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from farm.accounts.models import Membership, Team, User
+from farm.accounts.models import AuditEvent, Membership, Team, User
 from farm.accounts.states import Role, Scope
 from farm.base.refusals import Conflict
 from farm.fleet import services
@@ -53,6 +53,16 @@ def test_outside_its_hours_a_node_has_no_queue_and_says_why(node: Node, owner: U
     assert "Outside its owner's hours" in services.make_welcome(node).sentence
     services.change_settings(node=node, by=owner, hours=hours_around(0))
     assert node.queues != ()
+
+
+def test_the_audit_log_has_what_an_owner_changed_and_is_searched_by_team(node: Node, owner: User) -> None:
+    for changes in ({"is_paused": True, "hours": "20:00-06:00"}, {"is_paused": False}, {"is_paused": False}):
+        services.change_settings(node=node, by=owner, **changes)
+    events = AuditEvent.objects.filter(verb="node settings changed", actor=owner, team=node.team).order_by("pk")
+    assert [event.facts["changed"] for event in events] == [["paused", "hours"], ["no longer paused"]]
+    browser = browser_of(owner)
+    found = [browser.get(f"/settings/audit/?q={words}").content.decode() for words in (node.team.name, "elsewhere")]
+    assert ["node settings changed" in page for page in found] == [True, False]
 
 
 def test_the_heading_of_a_node_s_page_says_what_keeps_it(node: Node, owner: User) -> None:
