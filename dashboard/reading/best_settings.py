@@ -10,7 +10,7 @@ from dashboard.figures import latency
 from dashboard.figures.figure import Figure, items_entry, latency_entry
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.best import Best, count_other_sizes, find_best_settings, find_left_out
-from farm.rules.presenting.hardware import FAULTS, MeasuredSetting, TopSettings
+from farm.rules.presenting.hardware import FAULTS, MeasuredSetting, TopSettings, find_loss
 from farm.rules.presenting.hardware_words import count_as_good, format_setting
 from farm.rules.presenting.lines import judge_outputs, why_wrong
 from farm.rules.presenting.tables import Entry, Head, Table, verdict_entry
@@ -21,6 +21,7 @@ from farm.rules.wording.vocabulary import WRONG, with_mark
 MAX_BUDGET_MS = 1e7
 # at most so many settings have a row of their own where their launches do not differ
 MAX_ALIKE = 4
+UNKNOWN_ACCURACY = f"accuracy {numbers.NOT_MEASURED}"
 # maps a measured setting to the address of its cell's page
 CellAddress = Callable[[MeasuredSetting], str]
 
@@ -187,7 +188,7 @@ def _make_rows(best: Best, budget: float | None, address: CellAddress, *, are_mi
             Entry(name, href=address(measured)),
             latency_entry(measured.cell, is_marked=are_mixed and measured.is_processor, has_interval=True),
             items_entry(measured.cell, is_marked=are_mixed and measured.has_items_by_processor),
-            verdict_entry(judge_outputs(measured.cell)),
+            verdict_entry(judge_outputs(measured.cell), soft="" if find_loss(measured.cell) else UNKNOWN_ACCURACY),
         )
         for (words, measured), name in zip(shown, names, strict=True)
     ]

@@ -55,15 +55,14 @@ def _shorten_list(labels: list[str], *, most: int) -> list[str]:
     return labels if len(labels) <= most else [*labels[: most - 1], f"{len(labels) - most + 1} more"]
 
 
-def digest_fact(sha256: str) -> Fact:
-    return Fact("Model file digest", sha256[:12], copy=sha256, is_name=True)
-
-
 def _digests_fact(cells: Sequence[Cell]) -> Fact:
-    """Make the fact of the model file's digest, or of several digests with the names of their models."""
+    """Make the fact of the model file's digest, or of several digests with the names of their models. It is called the
+    upload's where variants ran, whose own files have other digests."""
     found = {cell.model_sha256: cell.model for cell in cells}
     if len(found) == 1:
-        return digest_fact(cells[0].model_sha256)
+        sha256, are_variants = cells[0].model_sha256, any(cell.recipe for cell in cells)
+        name = "Upload digest" if are_variants else "Model file digest"
+        return Fact(name, sha256[:12], copy=sha256, is_name=True)
     named = [f"{name} {sha256[:12]}".strip() for sha256, name in found.items()]
     return Fact("Model file digests", ", ".join(_shorten_list(named, most=4)), is_name=True)
 
@@ -132,7 +131,7 @@ def list_cell_facts(cell: Cell) -> list[Fact]:
     asked = axes.BY_NAME["precision"].label(cell)
     executed = f"{asked} asked, {cell.executed_precision} executed" if parities.ran_in_other_precision(cell) else asked
     facts = [
-        digest_fact(cell.model_sha256),
+        _digests_fact([cell]),
         Fact("Runtime", str(cell.runtime), is_name=True),
         Fact("Release", "unpinned: this farm knows no digest of it" if web.is_unpinned(cell.runtime) else ""),
         Fact("Opset", str(cell.opset) if cell.opset else "unknown"),

@@ -31,6 +31,16 @@ def test_the_panel_names_the_most_items_and_the_lowest_latency_of_each_machine(s
     assert "bench-1 lowest latency 1.29.0, CPU, int8-dynamic, batch 1, 1 thread" in found
 
 
+def test_a_lower_precision_without_labelled_data_says_so_beside_its_outputs(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    for precision, is_marked in (("fp32", False), ("int8-dynamic", True)):
+        matrix = {"matrix": {"runtime": ["1.29.0"], "batch": [1], "precision": [precision]}}
+        found = words(signed_in, rows.finished_run(version, node, owner, matrix=matrix))
+        assert ("accuracy not measured" in found) == is_marked
+        assert ("Upload digest" in found) == is_marked
+
+
 def test_one_setting_that_is_best_in_both_ways_is_one_row(signed_in: Client, version: Version, node: Node, owner: User):
     run = rows.finished_run(version, node, owner, matrix={"matrix": {**rows.MATRIX["matrix"], "batch": [1]}})
     found = words(signed_in, run)
