@@ -61,6 +61,7 @@ class Found(Part):
     # `decided`: one setting; `close`: one of these; `undecided`: the best so far; `nothing`: none keeps the budgets
     state: State
     sentence: str  # the answer in words
+    measured_with: str = ""  # the release, node and batch that all settings share, in words
     size: int  # settings of the space that could be run
     answer: list[FoundSetting] = Field(default_factory=list)  # the first stands for the others
     resolution: float | None = None  # no difference above it among the answer, as a fraction; null: there is one alone

@@ -258,6 +258,8 @@ def show(found: Found, *, console: Console) -> None:
     At most MAX_SHOWN_DROPPED dropped settings are shown. What the document does not have is left out.
     """
     console.print(Text(f"\n{found.sentence}\n", style="bold"), soft_wrap=True)
+    if found.measured_with:
+        print_lines(f"Measured with {found.measured_with}.", "", console=console)
     settings = make_settings_table(found)
     if settings.rows:
         print_table(settings, console=console)

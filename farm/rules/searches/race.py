@@ -329,12 +329,12 @@ class Race(Search[Measured, Outcome]):
     def _rank_answer(self, answer: Sequence[Contender], dropped: Mapping[str, LeftSetting]) -> Outcome:
         """Rank the settings that the final block does not show to differ, the smallest in memory first.
 
-        `answer` has at least one setting, by rising cost.
+        Memory counts in steps of MIN_MEMORY, and cost decides within a step. `answer` has at least one setting, by
+        rising cost.
         """
         block = self.blocks[-1]
         sizes = {each.digest: block.cells[each.digest].peak_memory_bytes or 0 for each in answer}
         smallest = min(sizes.values())
-        # sizes that differ by less than MIN_MEMORY count as the same
         ordered = sorted(answer, key=lambda each: (sizes[each.digest] - smallest) // MIN_MEMORY)
         first = ordered[0].digest
         costs = {

@@ -2,11 +2,12 @@
 
 import json
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_find import DECIDED, Found, FoundSetting, LeftSetting
+from farm.rules.cells.metrics import MIN_MEMORY
 from farm.rules.presenting.session_code import make_javascript, make_session_code
 from farm.rules.presenting.times import format_compared_items, format_latency
 from farm.rules.quality import accuracy_metrics
@@ -14,6 +15,7 @@ from farm.rules.searches.block_costs import format_ratio
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.race import Contender, Outcome, Race
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain
+from farm.rules.wording.titles import runtime_in_words
 
 # the figures of a cell that the document repeats
 FIGURES = ("p50_ms", "p50_ci_ms", "p99_ms", "cpu_p50_ms", "throughput", "peak_memory_bytes")
@@ -63,6 +65,7 @@ def make_document(race: Race, facts: Facts) -> Found:
         budgets=_list_budgets(race.limits),
         state=outcome.state,
         sentence=_make_sentence(race, outcome, facts),
+        measured_with=_list_shared(cells.values()),
         size=len(race.contenders),
         answer=[settings[contender.digest] for contender in outcome.answer],
         resolution=outcome.resolution,
@@ -159,6 +162,15 @@ def _compare_best(race: Race, outcome: Outcome, digests: Sequence[str]) -> tuple
     return best, 1.0 if best is None else race.estimates[best.digest] / answer
 
 
+def _list_shared(cells: Iterable[Cell]) -> str:
+    """List the release, node and batch that all cells share: `ONNX Runtime 1.32.0, bench-1, batch 1`."""
+    values = [
+        (runtime_in_words(cell.runtime), cell.node, f"batch {cell.batch}" if cell.batch else "") for cell in cells
+    ]
+    shared = [same.pop() for same in map(set, zip(*values, strict=True)) if len(same) == 1]
+    return ", ".join(filter(None, shared))
+
+
 def _list_budgets(limits: Limits) -> dict[str, float]:
     budgets = {
         "max-p50": limits.max_p50_ms,
@@ -230,7 +242,8 @@ def _describe_close(race: Race, outcome: Outcome) -> str:
     is_better = default not in outcome.answer and default.digest in outcome.costs
     gain = f" It is {_format_gain(race, outcome)} than the default, {default.label}." if is_better else ""
     figure = _format_figure(race, outcome.answer[0].digest)
-    return f"One of these {len(names)}: {limit}. {names[0]} stands first by its memory: {figure}.{gain}{more}"
+    rank = f"ranked by memory in steps of {memory(MIN_MEMORY)}, then by paired rounds"
+    return f"One of these {len(names)}: {limit}. {names[0]} stands first, {rank}: {figure}.{gain}{more}"
 
 
 def _describe_undecided(race: Race, outcome: Outcome) -> str:

@@ -101,6 +101,7 @@ def test_an_answer_has_its_settings_its_snippets_and_the_gate(
     page = member_pages.get(reverse("dashboard:find", args=[first.pk])).content.decode()
     for said in (
         "faster than the default, 2 threads",
+        "ONNX Runtime 1.31.1, bench-1, batch 1 · ",
         "options.intra_op_num_threads = 1",
         "&quot;intraOpNumThreads&quot;: 1",
         "onnxfarm gate",
@@ -114,6 +115,7 @@ def test_an_answer_has_its_settings_its_snippets_and_the_gate(
     assert reverse("dashboard:find", args=[first.pk]) in origin
     model = member_pages.get(reverse("dashboard:model", args=[version.model_id])).content.decode()
     assert "faster than the default, 2 threads" in model
+    assert "ONNX Runtime 1.31.1, bench-1, batch 1, " in model
     assert "has not been measured yet" not in model
 
 

@@ -102,6 +102,7 @@ def test_a_terminal_cuts_no_figure(width: int, bench: MadeUpBench, call: Call, t
     for entry in (entry for row in table.rows for entry in row[:4]):
         assert entry.text in said
     assert found.sentence in said
+    assert found.measured_with in said
     assert "Settings that left:" in said
     assert "launches." in said
 

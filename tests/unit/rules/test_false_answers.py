@@ -13,6 +13,7 @@ from farm.rules.searches import race_document
 from farm.rules.searches.contenders import OTHER_NODES, split_contenders
 from farm.rules.searches.race import MISSING, Contender, Outcome, Race
 from farm.rules.searches.search import Measured, SearchProblem
+from farm.rules.wording.numbers import MIB
 from tests.documents import make_cell, make_document
 from tests.unit.commands.made_up import MadeUpBench
 from tests.unit.rules.making import make_model
@@ -37,6 +38,21 @@ def test_settings_that_were_set_aside_race_once_those_before_them_break_a_budget
     )
     found = raced(bench, space(threads=[*range(1, 17)]), "memory", max_p50_ms=5.0)
     assert labels(found)[0] == "11 threads"
+
+
+def test_memory_ranks_settings_that_do_not_differ_in_steps_of_16_mib_and_paired_rounds_within_a_step() -> None:
+    sizes = {1: 100 * MIB, 2: 59 * MIB, 4: 58 * MIB}
+    times = {1: 0.999, 2: 1.0, 4: 1.002}
+    found = raced(machine(times, **sized(lambda spec: sizes[spec.session.threads])), space(threads=[*times]))
+    assert (found.state, labels(found)) == ("close", ["2 threads", "4 threads", "1 thread"])
+    assert "2 threads stands first, ranked by memory in steps of 16 MiB, then by paired rounds: " in found.sentence
+
+
+def test_a_document_names_the_release_the_node_and_the_batch_that_its_settings_share() -> None:
+    bench = machine({1: 1.0, 2: 2.0})
+    assert raced(bench, space(threads=[1, 2])).measured_with == "ONNX Runtime 1.31.1, bench-1, batch 1"
+    found = raced(bench, space(threads=[1, 2], batch=[1, 8]), "throughput")
+    assert found.measured_with == "ONNX Runtime 1.31.1, bench-1"
 
 
 def test_a_setting_at_the_edge_of_a_budget_drops_none_that_is_slower() -> None:
