@@ -64,6 +64,13 @@ class WorkAround(NamedTuple):
     words: str
 
 
+class MissingModel(NamedTuple):
+    """A model that was measured with other releases only: its name, and the id of the version measured last."""
+
+    name: str
+    version: int
+
+
 class OpenRun(NamedTuple):
     """A model that is still to be measured with the release. `run` is None where none has started."""
 
@@ -76,7 +83,8 @@ class OpenRun(NamedTuple):
 class ReleaseCard:
     """The report card of a release, and further facts for its page.
 
-    `others` are the older versions that the release can be compared with, those with the most models first. `open`
+    `others` are the older versions that the release can be compared with, those with the most models first. `missing`
+    holds models without a row that the newest runs measured with other releases of the distribution only. `open`
     holds the models that are still to be measured. They are forecast to be done at `ends_at`, or else no earlier than
     `ends_at_least`; both are None where there is no forecast.
     """
@@ -84,6 +92,7 @@ class ReleaseCard:
     card: Card
     others: Sequence[str]
     work_arounds: Sequence[WorkAround]
+    missing: Sequence[MissingModel]
     open: Sequence[OpenRun]
     ends_at: datetime | None
     ends_at_least: datetime | None = None
@@ -146,9 +155,8 @@ def read_card(user: Anyone, distribution: str, version: str, *, against: str = "
     states, node_counts = _group_by_node(open_runs, forecast)
     rows = [Row(pk, name, places[pk], states.get(pk, {}), node_counts.get(pk, 1)) for pk, name in names.items()]
     remedies = {work_around.alert: work_around.words for work_around in work_arounds}
-    return ReleaseCard(
-        Card(new, old, rows, remedies), others, work_arounds, open_runs, *_forecast_end(open_runs, forecast)
-    )
+    card, missing = Card(new, old, rows, remedies), _list_missing_models(user, new, known=names)
+    return ReleaseCard(card, others, work_arounds, missing, open_runs, *_forecast_end(open_runs, forecast))
 
 
 def filter_alerts_about(runtime: Runtime) -> Q:
@@ -272,6 +280,19 @@ def _list_watched_models(user: Anyone, new: Runtime) -> Iterator[tuple[int, str]
     watches = Watch.objects.visible_to(user).filter(distribution=new.distribution, is_active=True)
     rows = Model.objects.not_removed().filter(watches__in=watches).distinct().order_by("pk")
     yield from rows.values_list("pk", "name")[:MAX_MODELS]
+
+
+def _list_missing_models(user: Anyone, new: Runtime, *, known: Collection[int]) -> list[MissingModel]:
+    """List the models of the newest finished runs that measured other releases and not this one, by name."""
+    finished = _list_runs(user).filter(state=RunState.FINISHED).exclude(reason__in=SEARCHES)
+    newest = list(finished.order_by("-pk").values_list("pk", flat=True)[:MAX_RUNS])
+    cells = CellRow.objects.filter(run__in=newest, beside=None, status=CellStatus.DONE)
+    of_distribution = cells.filter(runtime__startswith=f"{new.distribution}==").order_by("run")
+    columns = ("run__version__model", "run__version__model__name", "run__version", "runtime", "run")
+    measured = list(of_distribution.values_list(*columns).distinct())
+    having = {model for model, _, _, runtime, _ in measured if runtime == str(new)}
+    missing = {model: MissingModel(name, version) for model, name, version, *_ in measured}
+    return sorted(missing[model] for model in missing.keys() - having - set(known))
 
 
 def _list_open_runs(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> list[OpenRun]:

@@ -189,6 +189,20 @@ def test_a_model_of_which_a_cancelled_run_measured_nothing_is_not_counted(
     assert "Models 1 Nodes" in words
 
 
+def test_a_model_that_was_measured_with_other_releases_alone_is_named_with_a_way_to_measure_it(
+    signed_in: Client, run: Run, node: Node, owner: User, team: Team
+) -> None:
+    """The page said "Models 1" while two further models had never been measured with the release."""
+    other = rows.make_version(team, owner, name="digits")
+    older = {**ONE, "matrix": {**ONE["matrix"], "runtime": ["1.29.0"]}}
+    rows.finished_run(other, node, owner, matrix=older)
+    response = signed_in.get(PAGE)
+    assert "Not measured with it: digits ." in assert_is_page(response)
+    assert f'href="/runs/new/?version={other.pk}"' in response.content.decode()
+    rows.finished_run(other, node, owner, matrix={**ONE, "matrix": {**ONE["matrix"], "runtime": ["1.31.1"]}})
+    assert "Not measured with it" not in assert_is_page(signed_in.get(PAGE))
+
+
 def test_it_takes_as_many_queries_for_many_models_as_for_few(
     signed_in: Client, version: Version, node: Node, owner: User, team: Team
 ) -> None:
@@ -201,9 +215,11 @@ def test_it_takes_as_many_queries_for_many_models_as_for_few(
     def measure(name: str) -> None:
         own = rows.make_version(team, owner, name=name)
         rows.finished_run(own, rows.make_node(team, owner, name=f"on {name}"), owner, matrix=ONE)
+        rows.finished_run(rows.make_version(team, owner, name=f"old-{name}"), node, owner, matrix=older)
         watching.bare_alert(watch, own, bad="1.31.1", node=f"on {name}")
         rows.begin_run(own, owner, matrix=ONE)
 
+    older = {**ONE, "matrix": {**ONE["matrix"], "runtime": ["1.29.0"]}}
     watch = make_watch(version, owner)
     measure("a")
     few = asked()
