@@ -63,6 +63,11 @@ def _others_entry(comparison: Comparison) -> Entry:
 
 
 NOTE: Column[Named] = Prose("Note", lambda named: Entry(_write_note(named)))
+OTHERS: Column[Named] = Prose(
+    "Other metrics",
+    lambda named: _others_entry(named.comparison),
+    "session creation, address space and what the scenario is about: those that changed, each by its own verdict",
+)
 COLUMNS: tuple[Column[Named], ...] = (
     Column("Where", lambda named: Entry(named.where)),
     Column("Baseline → candidate", lambda named: Entry(named.step, href=named.href)),
@@ -87,11 +92,7 @@ COLUMNS: tuple[Column[Named], ...] = (
     Column(
         "Memory", lambda named: _memory_entry(named.comparison), "resident peak of the process; under 16 MiB is equal"
     ),
-    Prose(
-        "Other metrics",
-        lambda named: _others_entry(named.comparison),
-        "session creation, address space and what the scenario is about: those that changed, each by its own verdict",
-    ),
+    OTHERS,
 )
 
 
@@ -149,10 +150,12 @@ def name_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cell
 
 
 def make_table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> Table:
-    """Make the table of comparisons. Comparisons of which a cell is not in `cells` are left out. The column of notes is
-    left out where no row has a note."""
+    """Make the table of comparisons. Comparisons of which a cell is not in `cells` are left out. The columns
+    of notes and of other metrics are left out where no row has any."""
     rows = name_comparisons(comparisons, cells, address)
-    shown = [column for column in COLUMNS if column is not NOTE or any(map(_write_note, rows))]
+    has_others = any(_others_entry(named.comparison).text != numbers.NOT_MEASURED for named in rows)
+    empty = {*([] if any(map(_write_note, rows)) else [NOTE]), *([] if has_others else [OTHERS])}
+    shown = [column for column in COLUMNS if column not in empty]
     # the id `comparisons` belongs to the table of the chart
     caption = "Cells compared side by side, in interleaved rounds of one block"
     return Table.of("compared-pairs", caption, shown, rows)

@@ -31,6 +31,12 @@ OF_API = re.compile(r"/api/v1/(alerts|watches|runs/\d+(/events)?$)")
 MEANT: Final[tuple[tuple[str, str, str], ...]] = (
     (r"against FP32", "against the upload", "an upload may be of any numbers"),
     (
+        r"^Whiskers: 95 % interval. Grey band: the margin within which a change is called equal.$",
+        "Logarithmic axis. Whiskers: 95 % interval. Slower or faster: the whisker is clear of 0 and the point beyond "
+        "the grey band. Equal: even the 97.5 % interval lies in it.",
+        "what is called equal has a wider interval than the one that is drawn",
+    ),
+    (
         r"(Against FP32 \(\w+\): \S+ points \(\S+ to \S+) points; "
         r"([0-9]+ samples only \w+ got right, [0-9]+ only this cell)\)",
         r"\1); \2",
