@@ -153,7 +153,7 @@ def alert(story: Story) -> None:
     channel = accepted(
         farm.api("POST", "/channels", json={"name": "team chat", "kind": "webhook", "target": story.hook})
     )
-    order = {"name": "upgrades", "models": ["transformer"], "reference": OLDER, "matrix": WATCHED}
+    order = {"name": "upgrades", "models": ["transformer", "convnet", "digits"], "reference": OLDER, "matrix": WATCHED}
     watch = accepted(farm.api("POST", "/watches", json={**order, "channels": [channel["id"]]}))["id"]
     for candidate in NEWER:
         call(farm, watch, candidate)
