@@ -214,7 +214,13 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
     newest = next((version for version in versions if not version.branch), versions[0] if versions else None)
     chosen = next((version for version in versions if str(version.number) == request.GET.get("version")), newest)
     may_write = can_write(user, team=row.team)
-    context: dict[str, object] = {"model": row, "version": chosen, "may_write": may_write}
+    is_rejected = bool(versions) and all(version.state == VersionState.REJECTED for version in versions)
+    context: dict[str, object] = {
+        "model": row,
+        "version": chosen,
+        "may_write": may_write,
+        "is_rejected": is_rejected,
+    }
     if chosen is not None:
         context |= _describe_version(user, chosen)
     if request.headers.get("HX-Target") == "version":

@@ -72,6 +72,13 @@ def _take_hardware(spec: CellSpec, request: Request) -> Iterator[Change]:
             yield "hardware", f"node:{node.name}"
 
 
+def _take_cores(spec: CellSpec, request: Request) -> Iterator[Change]:
+    """Take as many threads as the largest node has cores, where the cell asks for more."""
+    cores = max((node.cores or 0 for node in request.fleet or ()), default=0)
+    if 0 < cores < spec.session.threads:
+        yield "threads", cores
+
+
 def _leave_out(*axes: str) -> Changes:
     def changes(_: CellSpec, __: Request) -> Iterator[Change]:
         yield from ((axis, None) for axis in axes)
@@ -91,7 +98,7 @@ WAYS: Mapping[ReasonCode, tuple[Changes, ...]] = {
     ReasonCode.NO_BATCH: (_leave_out("batch"),),
     ReasonCode.VARIANT_IMPOSSIBLE: (_leave_out("precision", "opset"),),
     ReasonCode.MODEL_NOT_LOADED: (_take_compiler, _leave_out("precision", "opset"), _take_newest),
-    ReasonCode.NOT_SUPPORTED: (_leave_out(*_SETTINGS), _take_newest, _take_cpu),
+    ReasonCode.NOT_SUPPORTED: (_take_cores, _leave_out(*_SETTINGS), _take_newest, _take_cpu),
 }
 
 

@@ -23,6 +23,8 @@ _OTHER_FORMATS = (
 )
 # ModelProto: field numbers and their wire types (0 varint, 2 length-delimited)
 _FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
+# what helps a file that cannot be parsed
+NEXT = "Export it again, or open it in Netron."
 
 
 def read_model(folder: Path, main: str, *, with_data: bool = False) -> onnx.ModelProto:
@@ -65,10 +67,13 @@ def _parse(content: bytes, main: str) -> onnx.ModelProto:
                 f"{printable(main)} ends after {len(content):,} bytes in the middle of a field: upload it again, whole."
             )
             raise Problem("truncated", text) from error
-        text = f"{printable(main)} is not a valid ONNX model{_describe_likeness(content)}: it cannot be parsed."
+        text = f"{printable(main)} is not a valid ONNX model{_describe_likeness(content)}: it cannot be parsed. {NEXT}"
         raise Problem("not_onnx", text) from error
     except (RecursionError, ValueError) as error:
-        raise Problem("not_onnx", f"{printable(main)} cannot be parsed ({first_line(error)}).") from error
+        raise Problem(
+            "not_onnx",
+            f"{printable(main)} cannot be parsed ({first_line(error)}). Export it again, or open it in Netron.",
+        ) from error
     return model
 
 

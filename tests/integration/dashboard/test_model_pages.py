@@ -64,6 +64,8 @@ def test_a_rejected_version_says_why(signed_in: Client, team: Team, owner: User)
     words = assert_is_page(signed_in.get(f"/models/{version.model_id}/"))
     assert "encoder.onnx is empty" in words
     assert "encoder was rejected" in words
+    assert "Share this page" not in words
+    assert "Badge" not in words
     for what in ("New run", "New watch", "onnxfarm submit", "onnxfarm watch add"):
         assert what not in words, what
 

@@ -278,3 +278,10 @@ def test_nothing_is_tried_where_nothing_is_known() -> None:
     assert tried[ReasonCode.OPSET_TOO_NEW] == tried[ReasonCode.UNKNOWN_RUNTIME] == []
     assert tried[ReasonCode.PROVIDER_NOT_IN_BUILD] == ["provider"]
     assert tried[ReasonCode.MODEL_NOT_LOADED] == ["precision", "opset"]
+
+
+def test_more_threads_than_cores_become_as_many_as_the_largest_node_has() -> None:
+    nodes = [NodeOffer(id="1", name="bench-1", cores=2), NodeOffer(id="2", name="bench-2", cores=4)]
+    [way] = ways(plan_of({"runtime": "1.31.1", "threads": 64}, fleet=nodes)).values()
+    assert way is not None
+    assert (way.axis, way.values) == ("threads", (4,))
