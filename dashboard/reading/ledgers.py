@@ -1,12 +1,14 @@
 """The work of a node: its current activity, the blocks that wait for it, and what it measured for whom."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from dashboard.reading.runs import link_run
 from farm.fleet.states import NodeHealth, NodeState
 from farm.rules.comparing.margins import NoiseFloor
+from farm.rules.planning.plans import Plan
 from farm.rules.planning.time_left import format_about
+from farm.rules.presenting.idle_reasons import describe_unavailable_node
 from farm.rules.presenting.tables import Column, Entry, Number, Table, as_count
 from farm.rules.wording import numbers
 from farm.runs.selectors import Before
@@ -18,13 +20,16 @@ if TYPE_CHECKING:
 
 # so many days of the node's past work are shown
 DAYS = 7
+# so many nodes are named that a run waits for
+MAX_NAMED = 2
 UNFORESEEN = "when its machine is free"
 
 
 def write_heading(node: "Node", now: Activity, before: Sequence[Before]) -> str:
     """Say what the node does now, and whether other programs keep its machine busy. `before`: the state of the machine
     before each of its last blocks, the newest first."""
-    parts = [str(node.state)] if node.health == NodeHealth.ACTIVE else [str(node.state), str(node.health)]
+    health = "drained" if node.health == NodeHealth.DRAINING and not now.team else str(node.health)
+    parts = [str(node.state)] if node.health == NodeHealth.ACTIVE else [str(node.state), health]
     if node.pause and node.health != NodeHealth.RETIRED:
         parts.append("paused" if node.settings.is_paused else "outside its hours")
     if now.team:
@@ -35,6 +40,22 @@ def write_heading(node: "Node", now: Activity, before: Sequence[Before]) -> str:
     if parts == [NodeState.ONLINE] and not is_busy:
         parts.append("idle")
     return f"{node.name} is {', '.join(parts)}{'; other programs keep its machine busy' if is_busy else ''}"
+
+
+def explain_wait(plan: Plan, nodes: Iterable["Node"]) -> list[str]:
+    """Return a list with one sentence where no online node takes the blocks of the plan now: the run will wait, and for
+    what. Empty where one does, or no node is known that ever will. `nodes`: those that the reader may see."""
+    wanted = {node for block in plan.blocks for node in block.nodes}
+    takers = [node for node in nodes if str(node.pk) in wanted or (not wanted and node.health == NodeHealth.DRAINING)]
+    if any(node.state == NodeState.ONLINE and not node.obstacle for node in takers):
+        return []
+    reasons = [
+        describe_unavailable_node(node.name, node.obstacle)
+        if node.state == NodeState.ONLINE
+        else f"{node.name} is offline, {node.last_heard}"
+        for node in takers[:MAX_NAMED]
+    ]
+    return [f"The run will wait: {'; '.join(reasons)}."] if reasons else []
 
 
 def describe_week(

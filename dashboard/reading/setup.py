@@ -90,7 +90,7 @@ def _check_backup() -> Step:
 
 def _check_sign_in() -> Step:
     provider, people = settings.OPENID, count_people_who_signed_in()
-    page = ("dashboard:openid", "Sign-in")
+    page = ("dashboard:openid", "OpenID groups")
     if provider is not None:
         words = provider.problem or f"People sign in through {provider.name}."
         return Step("Sign-in", not provider.problem, words, page=page, document="signing-in")

@@ -68,15 +68,19 @@ def describe_queue_start(queue: Queue) -> str:
     return f"in {format_about(queue.start_s)}" if queue.start_s else "at once"
 
 
-def write_headline(*, online: int, nodes: int, queues: Sequence[Queue], pending: Sequence[str] = ()) -> str:
+def write_headline(
+    *, online: int, nodes: int, queues: Sequence[Queue], pending: Sequence[str] = (), barred: Sequence[str] = ()
+) -> str:
     """Say how many nodes are online, how many blocks are being measured, how many wait, and how many of these no online
-    node takes. `pending`: the names of nodes that wait for approval."""
+    node takes. `pending`: the names of nodes that wait for approval; `barred`: for each online node that takes no
+    blocks, a clause that says why."""
     if not nodes:
         return "No node has joined yet"
     waiting = sum(queue.waiting for queue in queues)
     measuring = sum(queue.measuring for queue in queues)
     stuck = sum(queue.waiting for queue in queues if not queue.nodes)
     parts = [f"{numbers.listed(pending)} {'waits' if len(pending) == 1 else 'wait'} for approval"] if pending else []
+    parts += barred if len(barred) < 2 else [f"{len(barred)} of them take no blocks now"]
     parts += [f"{numbers.counted(measuring, 'block')} being measured"] if measuring else []
     parts += [f"{waiting} waiting" if measuring else f"{numbers.counted(waiting, 'block')} waiting"] if waiting else []
     parts += [f"{stuck} of them that no node online takes now"] if stuck else []
@@ -142,6 +146,11 @@ def _list_nodes(request: HttpRequest) -> dict[str, object]:
             nodes=nodes.paginator.count,
             queues=waiting,
             pending=[node.name for node in nodes if node.health == NodeHealth.PENDING],
+            barred=[
+                f"{node.name} is {node.obstacle}"
+                for node in there
+                if node.obstacle and node.health not in (NodeHealth.PENDING, NodeHealth.RETIRED)
+            ],
         ),
         "nodes": rows,
         "page": nodes,

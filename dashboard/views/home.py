@@ -20,7 +20,7 @@ from farm.alerts.selectors.pages import count_alerts_by_list, list_alerts, relea
 from farm.alerts.states import AlertState
 from farm.fleet.selectors import nodes_without_logs
 from farm.fleet.selectors.nodes import count_nodes_online, nodes_awaiting_approval
-from farm.fleet.states import NodeHealth
+from farm.fleet.states import NodeHealth, NodeState
 from farm.registry.confinement import current_confinement
 from farm.rules.wording import numbers
 from farm.runs.selectors.outlooks import outlook_without_forecast
@@ -117,4 +117,6 @@ def describe_wait(queued: "Sequence[Run]") -> str:
 def _make_chip(node: "Node") -> Fact:
     state = node.state if node.health == NodeHealth.ACTIVE else node.health
     href = reverse("dashboard:node", args=[node.pk])
-    return Fact(markup.hardware_tags(node), node.name, href=href, state=state)
+    is_barred = node.state == NodeState.ONLINE and node.health == NodeHealth.ACTIVE and node.obstacle
+    text = f"{node.name}, {node.obstacle}" if is_barred else node.name
+    return Fact(markup.hardware_tags(node), text, href=href, state=state)

@@ -16,6 +16,7 @@ from django.shortcuts import redirect, render
 
 from dashboard.reading import copies, inspection, refusals
 from dashboard.reading.compared_cells import MAX_CHOSEN
+from dashboard.reading.ledgers import explain_wait
 from dashboard.views.access import action, form_page, signed_in_user, split_names
 from dashboard.views.lists import first_rows, read_row_numbers
 from farm.alerts.services.index import find_releases_for_matrix
@@ -342,14 +343,14 @@ def _planned(request: HttpRequest, matrix: str) -> dict[str, object]:
         if planned.state == MakingState.MAKING:
             return {"waits": f"Planning {size}; the plan appears here in a moment."}
         return {"waits": f"{size} wait to be planned."}
-    nodes = {str(node.pk): node.name for node in nodes_visible_to(signed_in_user(request))}
+    nodes = list(nodes_visible_to(signed_in_user(request)))
     return {
         "plan": planned,
         "summary": write_summary(planned),
         "guesses": inspection.list_guesses(registry.inspection_of(version)),
-        "warnings": list_warnings(planned),
+        "warnings": [*explain_wait(planned, nodes), *list_warnings(planned)],
         "wishes": list_wishes(planned),
-        "blocks": make_block_table(planned, nodes),
+        "blocks": make_block_table(planned, {str(node.pk): node.name for node in nodes}),
         "refused": refusals.group_refusals(planned.refused, lambda point: Entry(_labels(point.labels)), matrix=matrix),
         "cells": make_cell_table(planned),
         "copies": copies.copy_plan(version.pk, version.artifact.main, matrix, url=settings.PUBLIC_URL),

@@ -63,9 +63,9 @@ def newest_waits(nodes: Sequence[Node]) -> dict[str, str]:
 
 def count_nodes_online(user: Anyone) -> tuple[int, int]:
     """Count the nodes that the user may see: return how many of them are online, and how many there are in all, retired
-    and pending ones too."""
+    ones too. Pending nodes are not counted."""
     online = Count("pk", filter=Q(state=NodeState.ONLINE))
-    counts = Node.objects.visible_to(user).aggregate(online=online, all=Count("pk"))
+    counts = Node.objects.visible_to(user).exclude(health=NodeHealth.PENDING).aggregate(online=online, all=Count("pk"))
     return counts["online"], counts["all"]
 
 

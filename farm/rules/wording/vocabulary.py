@@ -82,6 +82,7 @@ STATES = {
     "offline": Sign("○", "offline", "quiet"),
     "active": Sign("✓", "active", "good"),
     "draining": Sign("●", "draining", "warn"),
+    "drained": Sign("–", "drained", "quiet"),
     "quarantined": Sign("✕", "quarantined", "bad"),
     "retired": Sign("–", "retired", "quiet"),
     # alerts, and how the rounds of a watch ended

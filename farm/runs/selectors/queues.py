@@ -15,7 +15,7 @@ from farm.base.grouping import group_by
 from farm.contract.version import name_node_queue
 from farm.fleet.models import Node
 from farm.fleet.selectors.nodes import newest_waits
-from farm.fleet.states import NodeState
+from farm.fleet.states import NodeHealth, NodeState
 from farm.rules.planning.schedule import Span
 from farm.rules.presenting.idle_reasons import describe_unavailable_node
 from farm.runs.models import Block, Run
@@ -156,7 +156,9 @@ def current_work(user: Anyone, nodes: Iterable[Node]) -> dict[int, Activity]:
 
     # the others wait or are idle
     for node in listed:
-        waits_for = node.obstacle or machine_holders.get(node.device, "")
+        # it has finished its block
+        obstacle = "drained" if node.health == NodeHealth.DRAINING else node.obstacle
+        waits_for = obstacle or machine_holders.get(node.device, "")
         if not waits_for and node.doing:
             waits_for = waits.get(node.device, "")
         work.setdefault(node.pk, Activity(waits_for=waits_for if node.state == NodeState.ONLINE else node.last_heard))

@@ -101,7 +101,7 @@ def test_a_node_that_its_owner_keeps_says_so_wherever_its_blocks_wait(
     words = assert_is_page(signed_in.get("/fleet/"))
     assert "1 block waiting, 1 of them that no node online takes now" in words
     assert f"not yet: bench-1 is online but {why}" in words
-    assert words.count(why) == 2, "in the queue, and in the row of the node"
+    assert words.count(why) == 3, "in the headline, the queue, and the row of the node"
     assert f"bench-1 is online but {why}" in assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
     words = assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
     assert f"run {run.pk} when it takes blocks again" in words

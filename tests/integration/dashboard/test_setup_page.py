@@ -45,6 +45,12 @@ def test_each_step_is_done_when_the_farm_is_so(admin: User, settings: Settings, 
     assert "This farm is set up" in assert_is_page(client.get("/settings/"))
 
 
+def test_a_node_counts_once_it_is_approved(admin: User) -> None:
+    node = rows.make_node(Team.objects.get(name="home"), admin)
+    type(node).objects.update(health="pending")
+    assert not done(client_of(admin))[4]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_backup_is_noted_and_one_of_last_week_is_too_old(admin: User, tmp_path: Path) -> None:
     client = client_of(admin)

@@ -14,7 +14,7 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.services import claim_block
 from tests.conftest import ApiOf
-from tests.integration.dashboard.pages import assert_is_page
+from tests.integration.dashboard.pages import assert_is_page, words_of
 from tests.integration.dashboard.rows import begin_run, make_node, make_version
 from tests.integration.runs.making import first_block
 
@@ -77,6 +77,24 @@ def test_the_heading_of_a_node_s_page_says_what_keeps_it(node: Node, owner: User
     assert heading() == f"{node.name} is online, paused"
     services.revoke(node=node, by=owner)
     assert heading().endswith(", retired")
+
+
+def test_pages_and_plans_say_that_a_paused_or_drained_node_takes_nothing(
+    node: Node, owner: User, version: Version
+) -> None:
+    def words_on(address: str) -> str:
+        return words_of(browser_of(owner).get(address))
+
+    plan = f"/runs/new/?version={version.pk}"
+    assert "The run will wait" not in words_on(plan)
+    services.change_settings(node=node, by=owner, is_paused=True)
+    assert "1 of 1 node online; bench-1 is paused by its owner" in words_on("/fleet/")
+    assert "bench-1, paused by its owner" in words_on("/")
+    assert "The run will wait: bench-1 is online but paused by its owner." in words_on(plan)
+    services.change_settings(node=node, by=owner, is_paused=False)
+    services.drain(node=node, by=owner)
+    assert "drained" in words_on("/fleet/")
+    assert "bench-1 is online, drained" in words_on(f"/fleet/{node.pk}/")
 
 
 def test_a_claim_outside_the_hours_is_refused_with_the_reason(node: Node, owner: User, version: Version) -> None:
