@@ -174,13 +174,11 @@ def judge_series_value(
 ) -> str:
     """Return the verdict on a value of a long series: `undecided`, `equal`, or the word for its direction.
 
-    `ratio` is new / old with its 95 % interval; without an interval above zero the verdict is `undecided`. An interval
-    that contains 1 gives `equal` if `judge_items` does by the margin of 2 %, else `undecided`. `is_undecided` says that
-    the value's own round did not decide, which also makes it `undecided`. `words` are those for a ratio above and below
-    1.
+    `ratio` is new / old with its 95 % interval; without an interval above zero the verdict is `undecided`. It is judged
+    as `judge_items` does, by the margin of 2 %. `is_undecided` says that the value's own round did not decide, which
+    also makes it `undecided`. `words` are those for a ratio above and below 1.
     """
     if is_undecided or low is None or high is None or low <= 0:
         return "undecided"
-    if low <= 1.0 <= high:
-        return "equal" if judge_items(ratio, low, high, margin=MARGIN) == "equal" else "undecided"
-    return words[0] if low > 1.0 else words[1]
+    verdict = judge_items(ratio, low, high, margin=MARGIN)
+    return {"more": words[0], "fewer": words[1]}.get(verdict, verdict)
