@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from dashboard.reading.cell import describe_placement
 from farm.contract.document import Document
@@ -23,22 +22,17 @@ HEADLINES = {
 }
 
 
-def make_run_opening(document: Document, *, model: str, planned: int, ended: int, activity: str) -> Answer:
+def make_run_opening(document: Document, *, model: str, activity: str) -> Answer:
     """Write the headline of a run's page, its cause and the rest.
 
     `activity`: the state of an open run, mostly a key of HEADLINES; empty once the run has ended. Until there are
-    comparisons the headline says this state, and the next line says which outputs are wrong. `planned`, `ended`: how
-    many cells the run has, and how many of them have ended.
+    comparisons the headline says this state, and the next line says which outputs are wrong.
     """
     if activity and not document.comparisons:
         headline = HEADLINES.get(activity, "Finishing {model}").format(model=model)
         cells = {cell.id: cell for cell in document.cells}
         return Answer(headline, sentences.describe_wrong(rank_results([], cells), cells))
-    answer = answers.make_answer(document)
-    if not activity:
-        return answer
-    so_far = f"So far: {ended} of {numbers.counted(planned, 'cell')} have ended."
-    return replace(answer, rest=f"{answer.rest} {so_far}".strip())
+    return answers.make_answer(document)
 
 
 def list_warnings(cells: Sequence[Cell]) -> list[str]:

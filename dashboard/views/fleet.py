@@ -72,9 +72,9 @@ def write_headline(
     *, online: int, nodes: int, queues: Sequence[Queue], pending: Sequence[str] = (), barred: Sequence[str] = ()
 ) -> str:
     """Say how many nodes are online, how many blocks are being measured, how many wait, and how many of these no online
-    node takes. `pending`: the names of nodes that wait for approval; `barred`: for each online node that takes no
-    blocks, a clause that says why."""
-    if not nodes:
+    node takes. `nodes`: how many were approved; `pending`: the names of those that wait for approval; `barred`: for
+    each online node that takes no blocks, a clause that says why."""
+    if not nodes and not pending:
         return "No node has joined yet"
     waiting = sum(queue.waiting for queue in queues)
     measuring = sum(queue.measuring for queue in queues)
@@ -140,12 +140,13 @@ def _list_nodes(request: HttpRequest) -> dict[str, object]:
     ]
     there = online_nodes(user)
     waiting = queues(user, there, forecast=forecast)
+    pending = [node.name for node in nodes if node.health == NodeHealth.PENDING]
     return {
         "headline": write_headline(
             online=len(there),
-            nodes=nodes.paginator.count,
+            nodes=nodes.paginator.count - len(pending),
             queues=waiting,
-            pending=[node.name for node in nodes if node.health == NodeHealth.PENDING],
+            pending=pending,
             barred=[
                 f"{node.name} is {node.obstacle}"
                 for node in there

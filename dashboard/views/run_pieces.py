@@ -25,10 +25,8 @@ from dashboard.reading.heatmap import HeatMap
 from dashboard.views.lists import read_part_number
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
-from farm.contract.reasons import CellStatus
 from farm.rules.presenting import sentences
 from farm.rules.presenting.answers import Answer
-from farm.rules.presenting.cell_counts import list_planned_cells
 from farm.rules.presenting.headlines import rank_results
 from farm.rules.presenting.stability import may_more_rounds_decide
 from farm.runs import selectors
@@ -172,14 +170,12 @@ def _make_content(row: "Run") -> RunContent:
     # a cell that is still being measured may be in the document with its results so far
     known = {cell.id for cell in document.cells}
     cells = [*document.cells, *(cell for cell in open_cells if cell.id not in known)]
-    to_measure = [cell for cell in list_planned_cells(cells) if cell.status != CellStatus.REFUSED]
-    planned, ended = len(to_measure), sum(cell.id not in states for cell in to_measure)
     model = str(row.version.model)
     return RunContent(
         document=document,
         cells=cells,
         states=states,
-        answer=openings.make_run_opening(document, model=model, planned=planned, ended=ended, activity=activity),
+        answer=openings.make_run_opening(document, model=model, activity=activity),
         warnings=openings.list_warnings(document.cells),
         facts=facts.list_run_facts(document.model_copy(update={"cells": cells})),
         may_continue=any(cell.status == "done" for cell in document.cells)

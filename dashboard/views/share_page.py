@@ -39,10 +39,8 @@ from farm.accounts.services import open_share
 from farm.accounts.states import ShareKind
 from farm.base.refusals import Gone, Missing, Refusal, TooMany
 from farm.contract.document import Document
-from farm.contract.reasons import CellStatus
 from farm.fleet.enrolment import explain_local_address
 from farm.registry import selectors as registry
-from farm.rules.presenting.cell_counts import list_planned_cells
 from farm.runs import selectors
 from farm.runs.selectors.hardware import measured_across
 from farm.runs.selectors.pages import judged_run, open_cell_names
@@ -182,11 +180,8 @@ def _describe_opening(row: "Run", document: Document) -> tuple[Context, dict[str
     [state] = shown_states([row]).values()
     is_open = row.state != RunState.FINISHED
     states = dict.fromkeys(open_cell_names(row), state) if is_open else {}
-    own = [cell for cell in list_planned_cells(document.cells) if cell.status != CellStatus.REFUSED]
-    ended = sum(cell.id not in states for cell in own)
-    planned = max(ended, row.cells.exclude(status=CellStatus.REFUSED).count())
     activity, model = state if is_open else "", str(row.version.model)
-    answer = openings.make_run_opening(document, model=model, planned=planned, ended=ended, activity=activity)
+    answer = openings.make_run_opening(document, model=model, activity=activity)
     return {"run": row, "state": state, "is_open": is_open, **asdict(answer)}, states
 
 

@@ -60,7 +60,7 @@ def test_a_machine_that_waits_for_approval_is_named_in_the_heading(
 ) -> None:
     pi = rows.make_node(team, owner, name="pi", health=NodeHealth.PENDING)
     page = signed_in.get("/fleet/")
-    assert "nodes online; pi waits for approval" in assert_is_page(page)
+    assert "of 1 node online; pi waits for approval" in assert_is_page(page)
     # its row leads to the fingerprint that is compared before it is approved
     assert f'href="/fleet/{pi.pk}/">Approve</a>' in page.content.decode()
 
