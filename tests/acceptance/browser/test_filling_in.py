@@ -39,7 +39,7 @@ def test_a_machine_is_approved_limited_drained_and_retired_on_a_page_that_fills_
     page.click("text=Save limits")
     expect(page.locator(".note.good")).to_contain_text("The limits of garage were saved")
     page.click("button:has-text('Drain')")
-    expect(page.locator("h1")).to_contain_text("draining")
+    expect(page.locator("h1")).to_contain_text("drained")
     page.click("summary:has-text('Retire')")
     page.click("button:has-text('Retire')")
     expect(page.locator("h1")).to_contain_text("retired")
