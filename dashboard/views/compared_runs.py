@@ -168,7 +168,7 @@ def _has_same_model(cells: Sequence[Cell | None]) -> bool:
 def _largest_change(runs: Sequence[int], both: Sequence[Match]) -> str:
     sure = [match for match in both if any(map(_is_clear_change, match.judged))]
     if not sure:
-        return f"none of {numbers.counted(len(both), 'cell')} differs by more than its interval"
+        return f"no clear difference{f' in {len(both)} cells' if len(both) > 1 else ''}"
     changes = [(judged, run) for judged, run in zip(sure[0].judged, runs[1:], strict=True) if _is_clear_change(judged)]
     top, run = max(changes, key=lambda change: abs(log(change[0].ratio or 1.0)))
     if len(both) == 1:

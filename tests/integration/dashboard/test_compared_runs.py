@@ -93,7 +93,7 @@ def test_runs_that_are_alike_differ_by_no_more_than_their_intervals(
 ) -> None:
     again = rows.finished_run(version, node, owner, matrix=ONE_RELEASE)
     words = assert_is_page(signed_in.get(address(older, again)))
-    assert "none of 2 cells differs by more than its interval" in words
+    assert "no clear difference in 2 cells" in words
     assert "Differences between the runs" not in words
 
 
