@@ -127,7 +127,8 @@ def make_panel(measured: Sequence[MeasuredSetting], asked: Asked, address: CellA
         table=table,
         hidden=len(found) - len(shown),
         grid=_make_grid(find_targets(measured, by=asked.by, goal=asked.goal), address) if len(versions) > 1 else None,
-        figure=latency.draw_settings(bests, title, table, address) if judged.empty and bests else judged,
+        # a single target has nothing to be compared with
+        figure=latency.draw_settings(bests, title, table, address) if judged.empty and len(bests) > 1 else judged,
         hint=judged.empty,
         versions=versions,
         shown=shown,
