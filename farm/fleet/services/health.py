@@ -172,25 +172,7 @@ def change_settings(
     check_manages(node, by)
     if node.health == NodeHealth.RETIRED:
         raise Conflict(f"{node.name} is retired: it accepts no blocks, whatever its limits.")
-    try:
-        checked = NodeSettings.model_validate({**node.settings_json, **settings})
-    except ValidationError as problem:
-        first = problem.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        if field == "hours":
-            raise Invalid(
-                f"“{str(first['input'])[:20]}” are not hours of a day.",
-                code="hours",
-                hint="Write them like 20:00-06:00.",
-            ) from problem
-        raise Invalid(
-            f"The setting {field} of {node.name} is out of range: {strip_pydantic_prefix(first['msg'])}.",
-            code=field or "invalid",
-        ) from problem
-    if not is_time_zone(checked.timezone):
-        raise Invalid(
-            f"“{checked.timezone}” is not a known time zone.", code="timezone", hint="Write it like Europe/Vienna."
-        )
+    checked = _check_settings(node, settings)
     if trials not in (None, *Trials.values):
         raise Invalid(f"{str(trials)[:20]!r} says nothing of trials: ask, allow or never.", code="trials")
     before, tags_before, trials_before = node.settings.model_dump(), list(node.owner_tags), node.trials_allowed
@@ -210,6 +192,30 @@ def change_settings(
             facts = {"changed": changed}
             record(verb="node settings changed", subject=node.name, actor=by, team=node.team, facts=facts)
     return node
+
+
+def _check_settings(node: Node, settings: dict[str, object]) -> NodeSettings:
+    """Return the node's settings with these fields changed. Raises Invalid for a wrong value."""
+    try:
+        checked = NodeSettings.model_validate({**node.settings_json, **settings})
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        if field == "hours":
+            raise Invalid(
+                f"“{str(first['input'])[:20]}” are not hours of a day.",
+                code="hours",
+                hint="Write them like 20:00-06:00.",
+            ) from problem
+        raise Invalid(
+            f"The setting {field} of {node.name} is out of range: {strip_pydantic_prefix(first['msg'])}.",
+            code=field or "invalid",
+        ) from problem
+    if not is_time_zone(checked.timezone):
+        raise Invalid(
+            f"“{checked.timezone}” is not a known time zone.", code="timezone", hint="Write it like Europe/Vienna."
+        )
+    return checked
 
 
 def _normalise_tags(tags: list[str]) -> list[str]:
