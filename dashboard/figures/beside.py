@@ -37,10 +37,9 @@ def drawable_metrics(cells: Sequence[Cell]) -> list[Metric]:
 
 
 def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
-    """Draw the cells as bars from zero, the base first, and a dotted line at the first that has a figure. Bars
-    have the colour of their verdict; the base and a bar without a change are grey. Cells without
-    a figure have no bar; the summary names at most three of them and counts the others; without any figure the chart is
-    empty and says so."""
+    """Draw the cells as bars from zero, the base first, and a dotted line at the first that has a figure. Bars have the
+    colour of their verdict; the base and bars without a change are grey. Cells without a figure have no bar; the
+    summary names at most three of them and counts the others; without any figure the chart is empty and says so."""
     columns = (
         Column[Bar]("Cell", lambda bar: Entry(bar.name, href=bar.href)),
         Number[Bar](metric.title, lambda bar: Entry(metric_with_unit(metric, bar.cell, has_interval=True))),

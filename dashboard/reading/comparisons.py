@@ -150,12 +150,12 @@ def name_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cell
 
 
 def make_table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> Table:
-    """Make the table of comparisons. Comparisons of which a cell is not in `cells` are left out. The columns
-    of notes and of other metrics are left out where no row has any."""
+    """Make the table of comparisons. Comparisons of which a cell is not in `cells` are left out. The columns of
+    notes and of other metrics are left out where no row has any."""
     rows = name_comparisons(comparisons, cells, address)
     has_others = any(_others_entry(named.comparison).text != numbers.NOT_MEASURED for named in rows)
-    empty = {*([] if any(map(_write_note, rows)) else [NOTE]), *([] if has_others else [OTHERS])}
-    shown = [column for column in COLUMNS if column not in empty]
+    is_shown = {NOTE: any(map(_write_note, rows)), OTHERS: has_others}
+    shown = [column for column in COLUMNS if is_shown.get(column, True)]
     # the id `comparisons` belongs to the table of the chart
     caption = "Cells compared side by side, in interleaved rounds of one block"
     return Table.of("compared-pairs", caption, shown, rows)
