@@ -229,6 +229,8 @@ def test_a_chart_is_chosen_without_loading_the_page_and_leads_back(opened: Openi
     expect(page.locator("#operators-title")).to_contain_text("SkipLayerNormalization")
     expect(page).to_have_url(re.compile("chart=operators"))
     assert page.evaluate("window.isSamePage")
+    # htmx listens to what it brought once that has settled
+    expect(page.locator(".htmx-request, .htmx-swapping, .htmx-settling, .htmx-added")).to_have_count(0)
     page.select_option("select[name=pair]", index=1)
     page.wait_for_url("**pair=**")
     page.watch.assert_is_clean()  # type: ignore[attr-defined]
